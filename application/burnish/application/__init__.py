@@ -1,0 +1,1 @@
+"""Use cases: messages, their handlers, the mediator and the ports they need."""

@@ -1,0 +1,157 @@
+"""The end of an epoch: the slow update against forgetting, and the optimizer's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
+from burnish.application.events import MemoryUpdated, PassScored, SlowUpdated, Stage
+from burnish.application.log import get_logger
+from burnish.application.mediator import Publisher, Sender
+from burnish.application.meta_skill_update import MetaSkillUpdate
+from burnish.application.passes import Pass
+from burnish.application.slow_update import SlowUpdate
+from burnish.application.telemetry import StageTelemetry
+from burnish.application.training_state import ScoredSkill, TrainingState
+from burnish.domain.epochs import SlowUpdateAnalysis
+from burnish.domain.gate import GateAction, pair_scores, project_score
+from burnish.domain.regions import MAX_SKILL_CHARACTERS, RegionKind, read_region, replace_region
+from burnish.domain.runs import StepReason
+
+_log = get_logger(__name__)
+
+
+class BoundaryPasses(CandidatePasses, Protocol):
+    """A run's passes, with the one that compares two epochs."""
+
+    async def slow_pair(self, prior_skill: str, current_skill: str, *, epoch: int) -> tuple[Pass, Pass]:
+        """Both skills on the same train items."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryPorts:
+    """What the end of an epoch needs."""
+
+    passes: BoundaryPasses
+    sender: Sender
+    publisher: Publisher
+    telemetry: StageTelemetry
+
+
+async def end_epoch(
+    state: TrainingState, prior_skill: str | None, trained: Pass, ports: BoundaryPorts
+) -> TrainingState:
+    """Slow update (when there is a prior epoch's skill to compare with), then memory; a failure of either is passed by."""
+    analysis = None
+    if state.config.use_slow_update and prior_skill is not None:
+        analysis = await _compare(state, prior_skill, ports)
+        if analysis is not None and analysis.total and analysis.guidance.strip():
+            state = await _apply_guidance(state, analysis.guidance, trained, ports)
+    if state.config.use_meta_skill:
+        state = await _extend_memory(state, analysis, ports)
+    return state
+
+
+async def _compare(state: TrainingState, prior_skill: str, ports: BoundaryPorts) -> SlowUpdateAnalysis | None:
+    with ports.telemetry.stage(Stage.SLOW_UPDATE):
+        pair = await ports.passes.slow_pair(prior_skill, state.current.text, epoch=state.epoch)
+        for name, done in zip(("prior", "current"), pair, strict=True):
+            ports.telemetry.count_pass(Stage.SLOW_UPDATE, done)
+            await ports.publisher.publish(
+                PassScored(
+                    run_id=state.run_id,
+                    step=state.step,
+                    epoch=state.epoch,
+                    stage=Stage.SLOW_UPDATE,
+                    score=done.score,
+                    skill=name,
+                )
+            )
+        prior, current = pair
+        result = await ports.sender.send(
+            SlowUpdate(
+                run_id=state.run_id,
+                prior_rollouts=prior.rollouts,
+                current_rollouts=current.rollouts,
+                prior_skill=prior_skill,
+                current_skill=state.current.text,
+                previous_guidance=read_region(state.current.text, RegionKind.SLOW_UPDATE) or "",
+            )
+        )
+    code = None if result.failure is None else result.failure.code.value
+    analysis = result.value if result.is_ok else None
+    if code is not None:
+        _log.warning("slow_update.failed", run_id=state.run_id, epoch=state.epoch, code=code)
+    await ports.publisher.publish(
+        SlowUpdated(run_id=state.run_id, step=state.step, epoch=state.epoch, analysis=analysis, code=code)
+    )
+    return analysis
+
+
+async def _apply_guidance(state: TrainingState, guidance: str, trained: Pass, ports: BoundaryPorts) -> TrainingState:
+    """Write the guidance into the current skill, and measure the result before anybody may call it the best."""
+    candidate = replace_region(state.current.text, RegionKind.SLOW_UPDATE, guidance)
+    if candidate == state.current.text:
+        return state
+    if len(candidate) > MAX_SKILL_CHARACTERS:
+        _log.warning("slow_update.too_long", run_id=state.run_id, epoch=state.epoch)
+        return state
+    with ports.telemetry.stage(Stage.GATE):
+        if state.config.slow_update_gate:
+            verdict = await judge_candidate(state, candidate, trained, ports.passes)
+        else:
+            verdict = await _force(state, candidate, ports.passes)
+    if verdict.skill is not None and verdict.action is not GateAction.REJECT:
+        new_best = verdict.action is GateAction.ACCEPT_NEW_BEST
+        accepted = new_best or verdict.reason is StepReason.ACCEPTED
+        state = state.adopt(verdict.skill, new_best=new_best, accepted=accepted)
+    record = verdict.record(step=state.step, epoch=state.epoch, kept=state.current.text)
+    return replace(state, records=(*state.records, record))
+
+
+async def _force(state: TrainingState, candidate: str, passes: CandidatePasses) -> Verdict:
+    """Take the candidate whatever it scores; it becomes the best only if it beats the best on the same items."""
+    validated = await passes.validate(candidate)
+    if is_inconclusive(validated.scored, state.config):
+        return NO_ANSWERS
+    outcomes = validated.scored.outcomes
+    pairs = pair_scores(outcomes, None, state.best.outcomes)
+    hard, soft = pairs.candidate
+    config = state.config
+    score = project_score(hard, soft, config.gate_metric, config.mixed_weight)
+    best = 0.0 if pairs.best is None else project_score(*pairs.best, config.gate_metric, config.mixed_weight)
+    return Verdict(
+        action=GateAction.ACCEPT_NEW_BEST if pairs.items and score > best else GateAction.ACCEPT,
+        reason=StepReason.FORCED,
+        hard=hard,
+        soft=soft,
+        score=score,
+        skill=ScoredSkill(candidate, outcomes),
+    )
+
+
+async def _extend_memory(
+    state: TrainingState, analysis: SlowUpdateAnalysis | None, ports: BoundaryPorts
+) -> TrainingState:
+    with ports.telemetry.stage(Stage.META_SKILL):
+        result = await ports.sender.send(
+            MetaSkillUpdate(
+                run_id=state.run_id,
+                skill_id=state.skill_id,
+                epoch=state.epoch,
+                current_skill=state.current.text,
+                current_score=state.current.score(state.config) or 0.0,
+                prior_memory=state.memory,
+                analysis=analysis,
+            )
+        )
+    code = None if result.failure is None else result.failure.code.value
+    memory = result.value if result.is_ok else state.memory
+    if code is not None:
+        _log.warning("meta_skill.failed", run_id=state.run_id, epoch=state.epoch, code=code)
+    await ports.publisher.publish(
+        MemoryUpdated(run_id=state.run_id, step=state.step, epoch=state.epoch, characters=len(memory), code=code)
+    )
+    return replace(state, memory=memory)

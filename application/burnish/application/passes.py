@@ -1,0 +1,214 @@
+"""Passes over items: burnish asks the runner, bounds how much runs at once, and checks what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from burnish.application.log import get_logger
+from burnish.application.ports import ItemCatalog, NotConfiguredError, PortError, RolloutRunner
+from burnish.application.result import ErrorCode
+from burnish.domain.rollouts import (
+    BatchScore,
+    Outcome,
+    OutcomeKey,
+    Outcomes,
+    Rollout,
+    RolloutBatch,
+    is_item_id,
+    score_batch,
+)
+
+_log = get_logger(__name__)
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What came of trying a skill on some items, in the order they were asked.
+
+    `lost` counts the items of a batch that failed as a whole before anybody knew which items it would hold; `seed` is
+    the one the items were asked with.
+    """
+
+    keys: tuple[OutcomeKey, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    lost: int = 0
+    seed: int = 0
+
+    @property
+    def answered(self) -> tuple[Rollout, ...]:
+        """The rollouts that are no missing data."""
+        return tuple(rollout for rollout in self.rollouts if rollout.error is None)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Scores of the answered items."""
+        return {
+            key: Outcome(rollout.hard, rollout.soft)
+            for key, rollout in zip(self.keys, self.rollouts, strict=True)
+            if rollout.error is None
+        }
+
+    @property
+    def score(self) -> BatchScore:
+        """Means over what was answered."""
+        scored = score_batch(self.rollouts)
+        return BatchScore(scored.hard, scored.soft, scored.scored, scored.missing + self.lost)
+
+    @property
+    def error_rate(self) -> float:
+        """Share of the items asked that stayed without an answer; 1.0 when nothing was asked."""
+        asked = len(self.rollouts) + self.lost
+        return (asked - len(self.answered)) / asked if asked else 1.0
+
+    def then(self, other: Pass) -> Pass:
+        """Both passes as one."""
+        return Pass(
+            keys=self.keys + other.keys,
+            rollouts=self.rollouts + other.rollouts,
+            lost=self.lost + other.lost,
+            seed=other.seed,
+        )
+
+
+class PassRunner:
+    """Asks a runner for rollouts, at most `workers` calls at once, and refuses answers that break its contract.
+
+    Raises PortError when the runner is not configured, returns other items than asked for, or scores outside [0, 1].
+    Anything else a runner raises makes its items missing data with the code `skill_training.rollout.call_failed`.
+    """
+
+    def __init__(self, runner: RolloutRunner, *, workers: int) -> None:
+        self._runner = runner
+        self._catalog = runner if isinstance(runner, ItemCatalog) else None
+        self._workers = workers
+        self._slots = asyncio.Semaphore(workers)
+
+    @property
+    def lists_items(self) -> bool:
+        """Whether the runner knows its items, so that each is asked for on its own."""
+        return self._catalog is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """The runner's own fingerprint; empty for one that does not list its items."""
+        return "" if self._catalog is None else self._catalog.fingerprint
+
+    async def item_ids(self, split: str) -> tuple[str, ...]:
+        """The items of the split. Raises PortError for an empty split, or ids that are blank, odd or not unique."""
+        if self._catalog is None:
+            return ()
+        ids = tuple(await self._catalog.item_ids(split))
+        if not ids:
+            raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, split)
+        if len(set(ids)) != len(ids) or not all(is_item_id(item) for item in ids):
+            raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, split)
+        return ids
+
+    async def ask_items(self, skill: str, split: str, keys: Sequence[OutcomeKey], *, seed: int) -> Pass:
+        """One call an item; answers in the order of `keys` (item id, repeat), whatever order they come in."""
+        answers: list[Rollout | PortError | None] = [None] * len(keys)
+        waiting = iter(range(len(keys)))
+
+        async def work() -> None:
+            for index in waiting:
+                item, repeat = keys[index]
+                batch = RolloutBatch(split, size=1, seed=seed, item_ids=(item,), repeat=repeat)
+                async with self._slots:
+                    answers[index] = await self._ask_one(skill, batch)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(self._workers, len(keys))):
+                tasks.create_task(work())
+        rollouts: list[Rollout] = []
+        for answer in answers:
+            if not isinstance(answer, Rollout):
+                raise answer or AssertionError("every item has an answer")
+            rollouts.append(answer)
+        return Pass(keys=tuple(keys), rollouts=tuple(rollouts), seed=seed)
+
+    async def ask_batch(self, skill: str, batch: RolloutBatch) -> Pass:
+        """One call for the whole batch: of `batch.item_ids`, or of at most `batch.size` items of the runner's choice."""
+        async with self._slots:
+            rollouts = await self._call(skill, batch)
+        pinned = batch.item_ids
+        if rollouts is None:
+            missing = tuple(_missing(item) for item in pinned)
+            lost = 0 if pinned else batch.size
+            return Pass(keys=_keys(pinned, batch.repeat), rollouts=missing, lost=lost, seed=batch.seed)
+        by_id = {rollout.item_id: rollout for rollout in rollouts}
+        if not rollouts and not pinned:
+            raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, batch.split)
+        if len(by_id) != len(rollouts) or (set(by_id) != set(pinned) if pinned else len(by_id) > batch.size):
+            raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, batch.split)
+        ids = pinned or tuple(by_id)
+        return Pass(keys=_keys(ids, batch.repeat), rollouts=tuple(by_id[item] for item in ids), seed=batch.seed)
+
+    async def _ask_one(self, skill: str, batch: RolloutBatch) -> Rollout | PortError:
+        (item,) = batch.item_ids
+        try:
+            rollouts = await self._call(skill, batch)
+            if rollouts is None:
+                return _missing(item)
+            if [rollout.item_id for rollout in rollouts] != [item]:
+                return PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item)
+            return rollouts[0]
+        except PortError as error:
+            return error
+
+    async def _call(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout] | None:
+        """The runner's checked answer; None when it raised."""
+        try:
+            rollouts = tuple(await self._runner.run(skill, batch))
+        except NotConfiguredError:
+            raise
+        except PortError as error:
+            if error.code in {ErrorCode.ROLLOUT_INVALID_SCORE, ErrorCode.ROLLOUT_WRONG_ITEMS}:
+                raise
+            _log.exception("rollout.call_failed", split=batch.split, code=error.code.value)
+            return None
+        except Exception:
+            _log.exception("rollout.call_failed", split=batch.split, items=len(batch.item_ids))
+            return None
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            _log.exception("rollout.call_failed", split=batch.split, items=len(batch.item_ids))
+            return None
+        for rollout in rollouts:
+            _check(rollout)
+        return rollouts
+
+
+async def side_by_side(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """Both answers, awaited concurrently; when both raise, the first one's error, whichever came earlier."""
+    one, two = await asyncio.gather(first, second, return_exceptions=True)
+    if isinstance(one, BaseException):
+        raise one
+    if isinstance(two, BaseException):
+        raise two
+    return one, two
+
+
+def _check(rollout: object) -> None:
+    if not isinstance(rollout, Rollout) or not isinstance(rollout.item_id, str) or not is_item_id(rollout.item_id):
+        raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS)
+    if rollout.error is not None:
+        return
+    for score in (rollout.hard, rollout.soft):
+        if not isinstance(score, (int, float)) or not math.isfinite(score) or not 0.0 <= score <= 1.0:
+            raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, rollout.item_id)
+
+
+def _keys(item_ids: Sequence[str], repeat: str) -> tuple[OutcomeKey, ...]:
+    return tuple((item, repeat) for item in item_ids)
+
+
+def _missing(item_id: str) -> Rollout:
+    return Rollout(item_id, 0.0, 0.0, error=ErrorCode.ROLLOUT_CALL_FAILED.value)

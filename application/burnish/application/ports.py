@@ -1,0 +1,272 @@
+"""The ports of the application: what it needs from the world outside, as protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from burnish.application.events import Event
+from burnish.application.result import ErrorCode
+from burnish.domain.edits import Patch
+from burnish.domain.epochs import SlowUpdateAnalysis
+from burnish.domain.rollouts import Rollout, RolloutBatch
+from burnish.domain.runs import Checkpoint, StepRecord, TrainingRun
+
+
+class PortError(Exception):
+    """An adapter's failure with a code of the catalogue; any other exception gets the code of its port.
+
+    `fields` name what it is about (an item id, a setting). The text goes to the log only.
+    """
+
+    def __init__(self, code: ErrorCode, *fields: str) -> None:
+        super().__init__(code.value, *fields)
+        self.code = code
+        self.fields = fields
+
+
+class NotConfiguredError(PortError):
+    """A port that nobody brought was used: the run ends at once with this code."""
+
+
+# --- the agent -------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class RolloutRunner(Protocol):
+    """Tries the agent with a skill on items and scores what comes back."""
+
+    async def run(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
+        """One rollout an item; an item without an answer is a rollout with `error` set.
+
+        With `batch.item_ids` exactly those, in any order; without, at most `batch.size`. May be called concurrently.
+        """
+        ...
+
+
+@runtime_checkable
+class ItemCatalog(Protocol):
+    """Optional on the same object as the runner: it knows its items, so burnish plans, fans out and caches by item."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same skill and item could be answered or scored differently."""
+        ...
+
+    async def item_ids(self, split: str) -> Sequence[str]:
+        """All items of the split (train, val or test), in a stable order; empty when there are none."""
+        ...
+
+
+# --- the optimizer ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectionInput:
+    """What the optimizer reads before it proposes edits; `rollouts` all have an answer.
+
+    `edit_budget` is the most edits this step will keep (None: outside of a run). `seed` is this call's seed.
+    """
+
+    current_skill: str
+    rollouts: tuple[Rollout, ...]
+    meta_skill_memory: str = ""
+    include_successes: bool = True
+    edit_budget: int | None = None
+    seed: int = 0
+
+
+@runtime_checkable
+class PatchProposer(Protocol):
+    """Reads rollouts and proposes edits."""
+
+    async def propose(self, reflection: ReflectionInput) -> Patch | None:
+        """Edits, or an empty patch; None counts as a failure. May be called concurrently."""
+        ...
+
+
+@runtime_checkable
+class PatchAggregator(Protocol):
+    """Makes one patch of several."""
+
+    async def aggregate(self, patches: Sequence[Patch | None]) -> Patch:
+        """The merged patch."""
+        ...
+
+
+@runtime_checkable
+class EditSelector(Protocol):
+    """Clips a patch to a step's budget."""
+
+    async def select(self, patch: Patch, k: int) -> Patch:
+        """At most `k` of the patch's edits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochComparison:
+    """What a writer of slow-update guidance reads: both epochs' skills and how each fared on the same items."""
+
+    prior_skill: str
+    current_skill: str
+    prior_rollouts: tuple[Rollout, ...]
+    current_rollouts: tuple[Rollout, ...]
+    analysis: SlowUpdateAnalysis
+    previous_guidance: str
+
+
+@runtime_checkable
+class GuidanceWriter(Protocol):
+    """Writes the slow update's guidance for the skill's protected region."""
+
+    async def write(self, comparison: EpochComparison) -> str:
+        """The guidance; blank when there is nothing to say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochSummary:
+    """What a writer of the cross-epoch memory reads at the end of an epoch (1-based)."""
+
+    epoch: int
+    current_skill: str
+    current_score: float
+    prior_memory: str
+    analysis: SlowUpdateAnalysis | None
+
+
+@runtime_checkable
+class MemoryWriter(Protocol):
+    """Writes the optimizer's memory across epochs."""
+
+    async def write(self, summary: EpochSummary) -> str:
+        """The whole new memory."""
+        ...
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class CheckpointStore(Protocol):
+    """Keeps snapshots of a run for inspection, one a step: a second save of the same step replaces the first."""
+
+    async def save(self, checkpoint: Checkpoint) -> None:
+        """Keep it."""
+        ...
+
+    async def get(self, run_id: str, step: int) -> Checkpoint | None:
+        """The snapshot of that step (1-based), or None."""
+        ...
+
+    async def best(self, run_id: str) -> Checkpoint | None:
+        """The one with the highest score, the earliest among equals, as the run's own best; None without any."""
+        ...
+
+    async def list(self, run_id: str) -> Sequence[Checkpoint]:
+        """What is kept of the run, by step."""
+        ...
+
+
+class ClaimOutcome(StrEnum):
+    """What became of the wish to train a run."""
+
+    CLAIMED = "claimed"
+    ACTIVE = "active"
+    OTHER_IDENTITY = "other_identity"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Whether a run may be trained now; the names of identity keys that differ; the run that has ended well."""
+
+    outcome: ClaimOutcome
+    differing: tuple[str, ...] = ()
+    finished: TrainingRun | None = None
+
+
+@runtime_checkable
+class RunStore(Protocol):
+    """Keeps runs: who trains which, and what has become of them."""
+
+    async def claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
+        """Take the run unless it is being trained, finished well, or has another identity; a new one is noted."""
+        ...
+
+    async def release(self, run_id: str) -> None:
+        """Give a claimed run back."""
+        ...
+
+    async def save(self, run: TrainingRun) -> None:
+        """Keep how far the run has come; the records of its steps are those given to `append`."""
+        ...
+
+    async def append(self, run_id: str, record: StepRecord) -> None:
+        """Keep one more record of the run."""
+        ...
+
+    async def get(self, run_id: str) -> TrainingRun | None:
+        """The run, or None."""
+        ...
+
+    async def list(self) -> Sequence[TrainingRun]:
+        """All runs, in the order they were first claimed."""
+        ...
+
+
+@runtime_checkable
+class KnowledgeMemory(Protocol):
+    """Keeps texts by key, across runs."""
+
+    async def remember(self, key: str, content: str, kind: str) -> None:
+        """Keep `content` under `key`, replacing what was there."""
+        ...
+
+    async def recall(self, key: str) -> str | None:
+        """What is kept under `key`, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did what, when, with which outcome. Inputs appear as digests only.
+
+    `outcome` is `ok`, a failure code, or `aborted`.
+    """
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    outcome: str
+    digest: str
+
+
+@runtime_checkable
+class AuditLog(Protocol):
+    """An append-only record of commands."""
+
+    async def append(self, entry: AuditEntry) -> None:
+        """Add an entry at the end."""
+        ...
+
+
+@runtime_checkable
+class EventSink(Protocol):
+    """Listens to what happens in runs."""
+
+    async def emit(self, event: Event) -> None:
+        """Take note; a failure is logged and changes nothing."""
+        ...
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def __call__(self) -> datetime:
+        """Now, with a time zone."""
+        ...

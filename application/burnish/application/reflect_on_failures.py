@@ -1,0 +1,101 @@
+"""Ask the optimizer for edits, from rollouts made elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import MaxLen, MinLen
+
+from burnish.application.log import get_logger
+from burnish.application.mediator import Command
+from burnish.application.ports import PatchProposer, PortError, ReflectionInput
+from burnish.application.result import ErrorCode, Result
+from burnish.domain.edits import Edit, EditOp, Patch
+from burnish.domain.regions import MAX_SKILL_CHARACTERS
+from burnish.domain.rollouts import Rollout, is_item_id
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectOnFailures(Command[Patch]):
+    """Propose edits of a skill (not blank) from scored rollouts; without successes at least one must be a failure."""
+
+    current_skill: Annotated[str, MinLen(1), MaxLen(MAX_SKILL_CHARACTERS)]
+    rollouts: Annotated[tuple[Rollout, ...], MinLen(1)]
+    meta_skill_memory: str = ""
+    include_successes: bool = True
+
+    def violations(self) -> tuple[str, ...]:
+        """Item ids have a form, the skill is not blank, and there is something to reflect on."""
+        broken = [
+            f"rollouts.{index}.item_id"
+            for index, rollout in enumerate(self.rollouts)
+            if not is_item_id(rollout.item_id)
+        ]
+        if not self.current_skill.strip():
+            broken.append("current_skill")
+        if not self.include_successes and all(rollout.is_success for rollout in self.rollouts):
+            broken.append("rollouts")
+        return tuple(broken)
+
+
+class ReflectOnFailuresHandler:
+    """Asks the proposer."""
+
+    def __init__(self, proposer: PatchProposer) -> None:
+        self._proposer = proposer
+
+    async def handle(self, message: ReflectOnFailures, /) -> Result[Patch]:
+        """The proposer's patch as it is, or the code of its failure."""
+        reflection = ReflectionInput(
+            current_skill=message.current_skill,
+            rollouts=message.rollouts,
+            meta_skill_memory=message.meta_skill_memory,
+            include_successes=message.include_successes,
+        )
+        try:
+            return Result.ok(await ask_proposer(self._proposer, reflection))
+        except PortError as error:
+            return Result.fail(error.code, *error.fields)
+
+
+async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput) -> Patch:
+    """The proposer's patch. Raises PortError with its code when it raised, returned nothing, or no proper patch."""
+    try:
+        patch = await proposer.propose(reflection)
+    except PortError:
+        _log.exception("reflect.failed")
+        raise
+    except Exception as error:
+        _log.exception("reflect.failed")
+        raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
+    except asyncio.CancelledError as error:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        _log.exception("reflect.failed")
+        raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
+    if patch is None:
+        raise PortError(ErrorCode.PROPOSER_RETURNED_NULL)
+    if not _is_patch(patch):
+        _log.error("reflect.unreadable_patch")
+        raise PortError(ErrorCode.UNREADABLE_PATCH)
+    return patch
+
+
+def _is_patch(patch: object) -> bool:
+    """Whether an untyped host handed over what it promised."""
+    return (
+        isinstance(patch, Patch)
+        and isinstance(patch.reasoning, str)
+        and isinstance(patch.edits, tuple)
+        and all(
+            isinstance(edit, Edit)
+            and isinstance(edit.op, EditOp)
+            and isinstance(edit.content, str)
+            and isinstance(edit.target, str)
+            for edit in patch.edits
+        )
+    )

@@ -1,0 +1,99 @@
+"""The settings of a training run that are part of its identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from burnish.domain.gate import GateMetric, GateMode
+from burnish.domain.schedule import SCHEDULERS
+
+_WITHOUT_EFFECT_YET = (
+    "accumulation",
+    "lr_control_mode",
+    "longitudinal_pair_policy",
+    "minibatch_size",
+    "merge_batch_size",
+    "update_mode",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSkillConfig:
+    """How a skill is trained; the first dozen settings are system A's, the rest system B's.
+
+    Two runs with equal configurations, items, models and seed make the same decisions.
+    """
+
+    epochs: Annotated[int, Ge(1)] = 3
+    """Passes over the train items; the epoch boundary runs after each."""
+    steps_per_epoch: Annotated[int, Ge(1)] = 5
+    """Rollout, reflect, apply, gate cycles in an epoch."""
+    lr_start: Annotated[int, Ge(1)] = 8
+    """Most edits in the first step."""
+    lr_min: Annotated[int, Ge(1)] = 1
+    """Most edits in the last step; not above `lr_start`."""
+    lr_scheduler: str = "cosine"
+    """constant, linear or cosine, ignoring case."""
+    train_batch_size: Annotated[int, Ge(1)] = 8
+    """Train items rolled out in a step."""
+    val_batch_size: Annotated[int, Ge(1)] = 16
+    """Validation items that score a candidate: one sample, drawn once a run."""
+    gate_metric: GateMetric = GateMetric.HARD
+    gate_mode: GateMode = GateMode.STRICT
+    mixed_weight: Annotated[float, Ge(0), Le(1)] = 0.5
+    """Share of the soft score in the mixed metric."""
+    patience: Annotated[int, Ge(1)] | None = 6
+    """Rejected steps in a row that end the run; None: never."""
+    use_slow_update: bool = True
+    """From the second epoch on, compare both epochs' skills and write guidance into the skill's protected region."""
+    use_meta_skill: bool = True
+    """Keep a memory for the optimizer across epochs."""
+    seed: Annotated[int, Ge(0)] = 0
+    """0: a seed is drawn, recorded in the result, and used from then on."""
+    evaluate_baseline: bool = True
+    """Score the initial skill before the first candidate; without it the first gain above 0 is accepted."""
+
+    accumulation: Annotated[int, Ge(1)] = 1
+    lr_control_mode: str = "fixed"
+    failure_only: bool = False
+    """Show the optimizer failures only."""
+    minibatch_size: Annotated[int, Ge(1)] = 8
+    merge_batch_size: Annotated[int, Ge(2)] = 8
+    update_mode: str = "patch"
+    slow_update_samples: Annotated[int, Ge(1)] = 20
+    """Train items both epochs' skills are compared on."""
+    slow_update_gate: bool = False
+    """Put the slow update's guidance through the gate instead of forcing it in."""
+    longitudinal_pair_policy: str = "mixed"
+    recall_meta_skill: bool = False
+    """Start with the memory of the latest run of the same skill."""
+    promote_final: bool = True
+    """When the final skill is not the best one, score both afresh and promote it if it wins."""
+    eval_test: bool = False
+    """Score initial, best and final skill on the test split once, at the end."""
+    max_error_rate: Annotated[float, Ge(0), Le(1)] = 0.1
+    """Share of unanswered items of a batch above which its step is inconclusive."""
+    repeats: Annotated[int, Ge(1)] = 1
+    """Times each validation item is asked."""
+    block_size: Annotated[int, Ge(1)] = 16
+    """Validation items between two checks whether the candidate can still pass the gate."""
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of a run that nothing ends early."""
+        return self.epochs * self.steps_per_epoch
+
+    def violations(self) -> tuple[str, ...]:
+        """Fields that break a rule a single field's constraint cannot state; settings without effect yet are refused."""
+        broken = [name for name in _WITHOUT_EFFECT_YET if getattr(self, name) != getattr(_DEFAULTS, name)]
+        if self.lr_scheduler.lower() not in SCHEDULERS:
+            broken.append("lr_scheduler")
+        if self.lr_min > self.lr_start:
+            broken.append("lr_min")
+        return tuple(broken)
+
+
+_DEFAULTS = TrainSkillConfig()

@@ -1,0 +1,54 @@
+"""Merging patches and clipping them to a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from burnish.domain.edits import Edit, EditOp, Patch
+
+REASONING_SEPARATOR = "\n---\n"
+
+
+def aggregate(patches: Iterable[Patch | None]) -> Patch:
+    """Merge patches: equal edits become one and their support adds up (system A).
+
+    Edits are equal when op, target and content agree, white space at the end ignored. The first one's place and text
+    stay. Missing support counts as 1; a merge raises the merge level by one. None entries are skipped.
+    """
+    merged: dict[tuple[EditOp, str, str], Edit] = {}
+    reasons: list[str] = []
+    for patch in patches:
+        if patch is None:
+            continue
+        if patch.reasoning.strip():
+            reasons.append(patch.reasoning)
+        for edit in patch.edits:
+            key = (edit.op, edit.target.rstrip(), edit.content.rstrip())
+            earlier = merged.get(key)
+            merged[key] = _counted(edit) if earlier is None else _merge(earlier, edit)
+    return Patch(tuple(merged.values()), REASONING_SEPARATOR.join(reasons))
+
+
+def select_top_k(patch: Patch, k: int) -> Patch:
+    """Keep the `k` best edits, ranked by support, then merge level, then order (system A); ValueError when `k` < 0."""
+    if k < 0:
+        raise ValueError(f"k must be at least 0, not {k}")
+    ranked = sorted(patch.edits, key=lambda edit: (edit.support_count or 0, edit.merge_level or 0), reverse=True)
+    return replace(patch, edits=tuple(ranked[:k]))
+
+
+def _counted(edit: Edit) -> Edit:
+    return replace(edit, support_count=_support(edit), merge_level=edit.merge_level or 0)
+
+
+def _merge(earlier: Edit, edit: Edit) -> Edit:
+    return replace(
+        earlier,
+        support_count=_support(earlier) + _support(edit),
+        merge_level=max(earlier.merge_level or 0, edit.merge_level or 0) + 1,
+    )
+
+
+def _support(edit: Edit) -> int:
+    return 1 if edit.support_count is None else edit.support_count

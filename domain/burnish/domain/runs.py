@@ -1,0 +1,143 @@
+"""What a training run leaves behind: a record a step, checkpoints, and the result."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from burnish.domain.gate import GateAction
+from burnish.domain.rollouts import BatchScore
+
+RUN_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_RUN_ID = re.compile(RUN_ID_PATTERN)
+
+
+class StepReason(StrEnum):
+    """Why a step ended as it did."""
+
+    ACCEPTED = "accepted"
+    """The gate let the candidate pass."""
+    GATE = "gate"
+    """The gate held the candidate back."""
+    NO_PATCHES = "no_patches"
+    """The optimizer answered, with no edits."""
+    NO_EDITS = "no_edits"
+    """Selection left no edit."""
+    NO_CHANGE = "no_change"
+    """The edits that could be applied left the text as it was."""
+    TOO_LONG = "too_long"
+    """The candidate would pass the longest skill allowed."""
+    OPTIMIZER_FAILED = "optimizer_failed"
+    """Every call to the optimizer failed; the record's code says how."""
+    INCONCLUSIVE = "inconclusive"
+    """Too many items had no answer: no decision."""
+    FORCED = "forced"
+    """A slow update that was not put to the gate."""
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    COMPLETED = "completed"
+    PATIENCE = "patience"
+    BUDGET = "budget"
+    CANCELLED = "cancelled"
+    OPTIMIZER_FAILED = "optimizer_failed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step, or one slow update that changed the skill (reason forced, or accepted and gate when gated).
+
+    `step` and `epoch` count from 1. `action` is None for an inconclusive step; `code` is the failure code of one that
+    went wrong. `proposed`, `selected`, `applied` and `failed` are numbers of edits. Scores are None when not measured: a
+    candidate that was stopped early has no `candidate_score` but the `ceiling` it could still have reached.
+    `skill_hash` and `skill_characters` are those of the current skill after the step.
+    """
+
+    step: int
+    epoch: int
+    action: GateAction | None
+    reason: StepReason
+    code: str | None = None
+    learning_rate: int = 0
+    proposed: int = 0
+    selected: int = 0
+    applied: int = 0
+    failed: int = 0
+    candidate_hard: float | None = None
+    candidate_soft: float | None = None
+    candidate_score: float | None = None
+    ceiling: float | None = None
+    held_in_score: float | None = None
+    skill_hash: str = ""
+    skill_characters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The current skill after a gated step, accepted or not; `score` is its projected validation score."""
+
+    run_id: str
+    skill_id: str
+    step: int
+    epoch: int
+    skill: str
+    skill_hash: str
+    score: float
+    action: GateAction
+    created_at: datetime
+    memory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestScores:
+    """The test split, scored once at the end."""
+
+    initial: BatchScore
+    best: BatchScore
+    final: BatchScore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRun:
+    """A run as it ended, or as far as it came (`stop_reason` None: it is being trained).
+
+    When nothing was accepted, `best_skill` is the initial skill, `best_score` is 0.0 and `has_accepted_any` is false
+    (system A); `selected_score` is what to show: `best_score` if something was accepted, else `baseline_score`.
+    """
+
+    run_id: str
+    skill_id: str
+    best_skill: str
+    best_score: float
+    best_step: int
+    baseline_score: float | None
+    selected_score: float | None
+    final_skill: str
+    steps_executed: int
+    consecutive_rejects: int
+    has_accepted_any: bool
+    steps: tuple[StepRecord, ...]
+    stop_reason: StopReason | None
+    seed: int = 0
+    final_score: float | None = None
+    promoted_final: bool = False
+    test: TestScores | None = None
+    memory: str = ""
+    code: str | None = None
+    """The failure code of a run that ended in one."""
+
+
+def skill_hash(skill: str) -> str:
+    """SHA-256 of the text in UTF-8: 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(skill.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_run_id(text: str) -> bool:
+    """Whether `text` may name a run or a skill: a letter or digit, then up to 127 letters, digits, dots, `_` and `-`."""
+    return _RUN_ID.fullmatch(text) is not None

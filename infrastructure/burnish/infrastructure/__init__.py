@@ -1,0 +1,1 @@
+"""The ports made real: persistence, models, optimizer and tasks."""

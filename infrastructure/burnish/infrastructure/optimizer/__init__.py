@@ -1,0 +1,1 @@
+"""The optimizer: reads rollouts, writes edits, with a language model."""

@@ -1,0 +1,1 @@
+"""Stores: in memory and in SQL databases."""

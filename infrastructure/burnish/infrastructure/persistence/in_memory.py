@@ -1,0 +1,104 @@
+"""Stores that live as long as the process: checkpoints, runs, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from burnish.application.ports import Claim, ClaimOutcome
+from burnish.domain.runs import Checkpoint, StepRecord, StopReason, TrainingRun
+
+KEPT_CHECKPOINTS = 64
+"""Checkpoints of a run that stay in memory beside its best one: the latest."""
+
+ENDED_WELL = frozenset({StopReason.COMPLETED, StopReason.PATIENCE, StopReason.BUDGET})
+
+
+class InMemoryCheckpointStore:
+    """Keeps the best and the last 64 checkpoints of each run."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, dict[int, Checkpoint]] = {}
+
+    async def save(self, checkpoint: Checkpoint) -> None:
+        """Keep it; drops the oldest that is neither the best nor among the last 64."""
+        kept = self._runs.setdefault(checkpoint.run_id, {})
+        kept[checkpoint.step] = checkpoint
+        best = _best(kept)
+        latest = set(sorted(kept)[-KEPT_CHECKPOINTS:])
+        for step in [step for step in kept if step not in latest and step != best.step]:
+            del kept[step]
+
+    async def get(self, run_id: str, step: int) -> Checkpoint | None:
+        """The snapshot of that step, or None."""
+        return self._runs.get(run_id, {}).get(step)
+
+    async def best(self, run_id: str) -> Checkpoint | None:
+        """The highest score, the earliest among equals."""
+        kept = self._runs.get(run_id)
+        return _best(kept) if kept else None
+
+    async def list(self, run_id: str) -> Sequence[Checkpoint]:
+        """By step."""
+        kept = self._runs.get(run_id, {})
+        return [kept[step] for step in sorted(kept)]
+
+
+def _best(kept: Mapping[int, Checkpoint]) -> Checkpoint:
+    return max(kept.values(), key=lambda checkpoint: (checkpoint.score, -checkpoint.step))
+
+
+class InMemoryRunStore:
+    """Keeps runs, and who is training which."""
+
+    def __init__(self) -> None:
+        self._identities: dict[str, dict[str, str]] = {}
+        self._runs: dict[str, TrainingRun] = {}
+        self._active: set[str] = set()
+
+    async def claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
+        """Take the run unless it is active, of another identity, or has ended well."""
+        if run_id in self._active:
+            return Claim(outcome=ClaimOutcome.ACTIVE)
+        known = self._identities.setdefault(run_id, dict(identity))
+        differing = tuple(name for name in sorted({*known, *identity}) if known.get(name) != identity.get(name))
+        if differing:
+            return Claim(outcome=ClaimOutcome.OTHER_IDENTITY, differing=differing)
+        run = await self.get(run_id)
+        if run is not None and run.stop_reason in ENDED_WELL:
+            return Claim(outcome=ClaimOutcome.FINISHED, finished=run)
+        self._active.add(run_id)
+        return Claim(outcome=ClaimOutcome.CLAIMED)
+
+    async def release(self, run_id: str) -> None:
+        """Let others claim it."""
+        self._active.discard(run_id)
+
+    async def save(self, run: TrainingRun) -> None:
+        """Replace what was kept of the run."""
+        self._runs[run.run_id] = run
+
+    async def append(self, run_id: str, record: StepRecord) -> None:
+        """Nothing to do here: the saved run carries its records."""
+
+    async def get(self, run_id: str) -> TrainingRun | None:
+        """The run as it was last saved."""
+        return self._runs.get(run_id)
+
+    async def list(self) -> Sequence[TrainingRun]:
+        """In the order they were first claimed."""
+        return [self._runs[run_id] for run_id in self._identities if run_id in self._runs]
+
+
+class InMemoryKnowledgeMemory:
+    """Keeps the latest text of every key."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    async def remember(self, key: str, content: str, kind: str) -> None:
+        """Replace what was there."""
+        self._texts[key] = content
+
+    async def recall(self, key: str) -> str | None:
+        """The text, or None."""
+        return self._texts.get(key)

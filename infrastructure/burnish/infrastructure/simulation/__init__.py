@@ -1,0 +1,1 @@
+"""Simulated models for demos, tests and benchmarks; never mistaken for real ones."""

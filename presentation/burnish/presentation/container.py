@@ -1,0 +1,161 @@
+"""The composition root: which object stands behind which port. The only user of dependency-injector."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from dependency_injector import containers, providers
+from opentelemetry import metrics, trace
+
+from burnish.application import behaviors
+from burnish.application.evaluate_skill import EvaluateSkill, EvaluateSkillHandler
+from burnish.application.gate_candidate_skill import GateCandidateSkill, GateCandidateSkillHandler
+from burnish.application.mediator import Mediator
+from burnish.application.meta_skill_update import CountedMemory, MetaSkillUpdate, MetaSkillUpdateHandler
+from burnish.application.passes import PassRunner
+from burnish.application.ports import (
+    AuditLog,
+    CheckpointStore,
+    EditSelector,
+    GuidanceWriter,
+    KnowledgeMemory,
+    MemoryWriter,
+    PatchAggregator,
+    PatchProposer,
+    RolloutRunner,
+    RunStore,
+)
+from burnish.application.record_keeping import KeepingPorts
+from burnish.application.reflect_on_failures import ReflectOnFailures, ReflectOnFailuresHandler
+from burnish.application.runs import (
+    GetCheckpoint,
+    GetCheckpointHandler,
+    GetRun,
+    GetRunHandler,
+    ListCheckpoints,
+    ListCheckpointsHandler,
+    ListRuns,
+    ListRunsHandler,
+)
+from burnish.application.slow_update import ComparedGuidance, SlowUpdate, SlowUpdateHandler
+from burnish.application.telemetry import StageTelemetry
+from burnish.application.train_skill import TrainingPorts, TrainSkill, TrainSkillHandler
+from burnish.infrastructure.optimizer.pure import NotConfiguredProposer, PureAggregator, PureSelector
+from burnish.infrastructure.persistence.audit import InMemoryAuditLog
+from burnish.infrastructure.persistence.in_memory import (
+    InMemoryCheckpointStore,
+    InMemoryKnowledgeMemory,
+    InMemoryRunStore,
+)
+from burnish.infrastructure.tasks.not_configured import NotConfiguredRunner
+
+DEFAULT_WORKERS = 8
+"""Rollouts that run at once when nobody says otherwise."""
+
+
+def utc_now() -> datetime:
+    """The time of day, in UTC."""
+    return datetime.now(UTC)
+
+
+def draw_seed() -> int:
+    """A seed nobody has chosen; never 0."""
+    return secrets.randbits(31) or 1
+
+
+class Container(containers.DeclarativeContainer):
+    """Every binding of an app; override one before `wire`, or pass an object to `open_app`."""
+
+    rollouts: providers.Dependency[RolloutRunner] = providers.Dependency(
+        instance_of=RolloutRunner, default=providers.Singleton(NotConfiguredRunner)
+    )
+    proposer: providers.Dependency[PatchProposer] = providers.Dependency(
+        instance_of=PatchProposer, default=providers.Singleton(NotConfiguredProposer)
+    )
+    aggregator: providers.Dependency[PatchAggregator] = providers.Dependency(
+        instance_of=PatchAggregator, default=providers.Singleton(PureAggregator)
+    )
+    selector: providers.Dependency[EditSelector] = providers.Dependency(
+        instance_of=EditSelector, default=providers.Singleton(PureSelector)
+    )
+    guidance_writer: providers.Dependency[GuidanceWriter] = providers.Dependency(
+        instance_of=GuidanceWriter, default=providers.Singleton(ComparedGuidance)
+    )
+    memory_writer: providers.Dependency[MemoryWriter] = providers.Dependency(
+        instance_of=MemoryWriter, default=providers.Singleton(CountedMemory)
+    )
+    checkpoints: providers.Dependency[CheckpointStore] = providers.Dependency(
+        instance_of=CheckpointStore, default=providers.Singleton(InMemoryCheckpointStore)
+    )
+    runs: providers.Dependency[RunStore] = providers.Dependency(
+        instance_of=RunStore, default=providers.Singleton(InMemoryRunStore)
+    )
+    memory: providers.Dependency[KnowledgeMemory] = providers.Dependency(
+        instance_of=KnowledgeMemory, default=providers.Singleton(InMemoryKnowledgeMemory)
+    )
+    audit_log: providers.Dependency[AuditLog] = providers.Dependency(
+        instance_of=AuditLog, default=providers.Singleton(InMemoryAuditLog)
+    )
+    sinks = providers.Object(())
+    workers = providers.Object(DEFAULT_WORKERS)
+    actor = providers.Object("host")
+    clock: providers.Provider[Callable[[], datetime]] = providers.Object(utc_now)
+    draw_seed: providers.Provider[Callable[[], int]] = providers.Object(draw_seed)
+    tracer = providers.Singleton(trace.get_tracer, "burnish")
+    meter = providers.Singleton(metrics.get_meter, "burnish")
+
+    telemetry = providers.Singleton(StageTelemetry, tracer, meter)
+    passes = providers.Singleton(PassRunner, rollouts, workers=workers)
+    mediator = providers.Singleton(
+        Mediator,
+        behaviors=providers.Singleton(
+            behaviors.in_order, tracer=tracer, meter=meter, audit_log=audit_log, clock=clock, actor=actor
+        ),
+        sinks=sinks,
+    )
+    training_ports = providers.Singleton(
+        TrainingPorts,
+        passes=passes,
+        proposer=proposer,
+        aggregator=aggregator,
+        selector=selector,
+        memory=memory,
+        keeping=providers.Singleton(
+            KeepingPorts, runs=runs, checkpoints=checkpoints, publisher=mediator, telemetry=telemetry, clock=clock
+        ),
+        sender=mediator,
+        publisher=mediator,
+        telemetry=telemetry,
+        draw_seed=draw_seed,
+    )
+
+
+def assemble(base: Container | None = None, **bindings: object) -> Container:
+    """A container (`base`, or one of its own) with these objects bound by name; None leaves a binding as it is."""
+    container = Container() if base is None else base
+    for name, bound in bindings.items():
+        if bound is not None:
+            container.override_providers(**{name: providers.Object(bound)})
+    return container
+
+
+def wire(container: Container) -> Mediator:
+    """Build the mediator and every handler now, so that an object that does not fit fails here and not later."""
+    mediator = container.mediator()
+    mediator.register(
+        [
+            TrainSkill.handled_by(TrainSkillHandler(container.training_ports())),
+            GateCandidateSkill.handled_by(GateCandidateSkillHandler()),
+            ReflectOnFailures.handled_by(ReflectOnFailuresHandler(container.proposer())),
+            SlowUpdate.handled_by(SlowUpdateHandler(container.guidance_writer())),
+            MetaSkillUpdate.handled_by(MetaSkillUpdateHandler(container.memory_writer(), container.memory())),
+            EvaluateSkill.handled_by(EvaluateSkillHandler(container.passes())),
+            GetRun.handled_by(GetRunHandler(container.runs())),
+            ListRuns.handled_by(ListRunsHandler(container.runs())),
+            GetCheckpoint.handled_by(GetCheckpointHandler(container.checkpoints())),
+            ListCheckpoints.handled_by(ListCheckpointsHandler(container.checkpoints())),
+        ]
+    )
+    return mediator
