@@ -39,6 +39,7 @@ class Verdict:
     score: float | None = None
     ceiling: float | None = None
     held_in_score: float | None = None
+    compared_with: float | None = None
     skill: ScoredSkill | None = None
 
     def record(self, *, step: int, epoch: int, kept: str) -> StepRecord:
@@ -56,6 +57,7 @@ class Verdict:
             held_in_score=self.held_in_score,
             skill_hash=skill_hash(kept),
             skill_characters=len(kept),
+            compared_with=self.compared_with,
         )
 
 
@@ -72,7 +74,12 @@ async def judge_candidate(state: TrainingState, candidate: str, trained: Pass, p
     config = state.config
     validated = await passes.validate(candidate, current=state.current.outcomes, best=state.best.outcomes)
     if validated.stopped is not None:
-        return Verdict(action=GateAction.REJECT, reason=StepReason.GATE, ceiling=validated.stopped.score)
+        return Verdict(
+            action=GateAction.REJECT,
+            reason=StepReason.GATE,
+            ceiling=validated.stopped.score,
+            compared_with=state.current.score(config),
+        )
     outcomes = validated.scored.outcomes
     pairs = pair_scores(outcomes, state.current.outcomes, state.best.outcomes)
     if is_inconclusive(validated.scored, config) or not pairs.items:
@@ -117,5 +124,6 @@ async def judge_candidate(state: TrainingState, candidate: str, trained: Pass, p
         soft=soft,
         score=result.candidate_score,
         held_in_score=result.candidate_held_in_score if two_split else None,
+        compared_with=current_score,
         skill=ScoredSkill(candidate, outcomes),
     )

@@ -40,18 +40,14 @@ class BoundaryPorts:
     telemetry: StageTelemetry
 
 
-async def end_epoch(
-    state: TrainingState, prior_skill: str | None, trained: Pass, ports: BoundaryPorts
-) -> TrainingState:
-    """Slow update (when there is a prior epoch's skill to compare with), then memory; a failure of either is passed by."""
-    analysis = None
-    if state.config.use_slow_update and prior_skill is not None:
-        analysis = await _compare(state, prior_skill, ports)
-        if analysis is not None and analysis.total and analysis.guidance.strip():
-            state = await _apply_guidance(state, analysis.guidance, trained, ports)
-    if state.config.use_meta_skill:
-        state = await _extend_memory(state, analysis, ports)
-    return state
+async def slow_update(
+    state: TrainingState, prior_skill: str, trained: Pass, ports: BoundaryPorts
+) -> tuple[TrainingState, SlowUpdateAnalysis | None]:
+    """Compare with the prior epoch's skill and write the guidance into the current one; a failure is passed by."""
+    analysis = await _compare(state, prior_skill, ports)
+    if analysis is not None and analysis.total and analysis.guidance.strip():
+        state = await _apply_guidance(state, analysis.guidance, trained, ports)
+    return state, analysis
 
 
 async def _compare(state: TrainingState, prior_skill: str, ports: BoundaryPorts) -> SlowUpdateAnalysis | None:
@@ -128,13 +124,15 @@ async def _force(state: TrainingState, candidate: str, passes: CandidatePasses) 
         hard=hard,
         soft=soft,
         score=score,
+        compared_with=best,
         skill=ScoredSkill(candidate, outcomes),
     )
 
 
-async def _extend_memory(
+async def extend_memory(
     state: TrainingState, analysis: SlowUpdateAnalysis | None, ports: BoundaryPorts
 ) -> TrainingState:
+    """Let the memory grow by this epoch; a failure is passed by, the old memory stays."""
     with ports.telemetry.stage(Stage.META_SKILL):
         result = await ports.sender.send(
             MetaSkillUpdate(

@@ -10,7 +10,7 @@ from typing import Annotated, TypedDict
 from annotated_types import MaxLen
 
 from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
-from burnish.application.epoch_boundary import BoundaryPorts, end_epoch
+from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
 from burnish.application.events import (
     Aggregated,
     Applied,
@@ -301,9 +301,14 @@ class TrainSkillHandler:
                 yield state
                 if state.patience_is_over or state.consecutive_inconclusive == INCONCLUSIVE_STEPS:
                     return
-            state = await end_epoch(state, prior_skill, trained, boundary_ports)
+            analysis = None
+            if config.use_slow_update and prior_skill is not None:
+                state, analysis = await slow_update(state, prior_skill, trained, boundary_ports)
+                yield state
             prior_skill = state.current.text
-            yield state
+            if config.use_meta_skill:
+                state = await extend_memory(state, analysis, boundary_ports)
+                yield state
 
     async def _rollout(
         self, state: TrainingState, passes: RunPasses, *, epoch: int, step: int

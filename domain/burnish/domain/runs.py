@@ -56,7 +56,8 @@ class StepRecord:
     `step` and `epoch` count from 1. `action` is None for an inconclusive step; `code` is the failure code of one that
     went wrong. `proposed`, `selected`, `applied` and `failed` are numbers of edits. Scores are None when not measured: a
     candidate that was stopped early has no `candidate_score` but the `ceiling` it could still have reached.
-    `skill_hash` and `skill_characters` are those of the current skill after the step.
+    `skill_hash` and `skill_characters` are those of the current skill after the step; `compared_with` is the score the
+    candidate had to beat: the current skill's on the same items, of a forced slow update the best's.
     """
 
     step: int
@@ -76,6 +77,7 @@ class StepRecord:
     held_in_score: float | None = None
     skill_hash: str = ""
     skill_characters: int = 0
+    compared_with: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,11 @@ def _best(kept: Mapping[int, Checkpoint]) -> Checkpoint:
     return max(kept.values(), key=lambda checkpoint: (checkpoint.score, -checkpoint.step))
 
 
+def differing_keys(known: Mapping[str, str], identity: Mapping[str, str]) -> tuple[str, ...]:
+    """The names under which two identities disagree."""
+    return tuple(name for name in sorted({*known, *identity}) if known.get(name) != identity.get(name))
+
+
 class InMemoryRunStore:
     """Keeps runs, and who is training which."""
 
@@ -60,8 +65,7 @@ class InMemoryRunStore:
         if run_id in self._active:
             return Claim(outcome=ClaimOutcome.ACTIVE)
         known = self._identities.setdefault(run_id, dict(identity))
-        differing = tuple(name for name in sorted({*known, *identity}) if known.get(name) != identity.get(name))
-        if differing:
+        if differing := differing_keys(known, identity):
             return Claim(outcome=ClaimOutcome.OTHER_IDENTITY, differing=differing)
         run = await self.get(run_id)
         if run is not None and run.stop_reason in ENDED_WELL:

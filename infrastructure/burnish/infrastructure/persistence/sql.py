@@ -1,0 +1,254 @@
+"""The durable stores: runs, steps, checkpoints, memory and audit in one SQL database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pydantic import TypeAdapter
+from sqlalchemy import Row, delete, func, insert, select, update
+
+from burnish.application.ports import AuditEntry, Claim, ClaimOutcome
+from burnish.domain.gate import GateAction
+from burnish.domain.runs import Checkpoint, StepRecord, TrainingRun
+from burnish.infrastructure.persistence import tables
+from burnish.infrastructure.persistence.audit import AuditAnchor, AuditRecord, anchor_of, chain
+from burnish.infrastructure.persistence.database import Database
+from burnish.infrastructure.persistence.in_memory import ENDED_WELL, differing_keys
+
+_RUN = TypeAdapter(TrainingRun)
+_RECORD = TypeAdapter(StepRecord)
+
+
+class SqlRunStore:
+    """Keeps runs and their records; who trains a run is known within this process only."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._active: set[str] = set()
+
+    async def claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
+        """Take the run unless it is active, of another identity, or has ended well."""
+        if run_id in self._active:
+            return Claim(outcome=ClaimOutcome.ACTIVE)
+        self._active.add(run_id)
+        try:
+            claim = await self._claim(run_id, identity)
+        except BaseException:
+            self._active.discard(run_id)
+            raise
+        if claim.outcome is not ClaimOutcome.CLAIMED:
+            self._active.discard(run_id)
+        return claim
+
+    async def _claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
+        runs, steps = tables.runs, tables.steps
+        async with self._database.transaction() as connection:
+            row = (await connection.execute(select(runs.c.identity).where(runs.c.run_id == run_id))).first()
+            if row is None:
+                last = (await connection.execute(select(func.max(runs.c.ordinal)))).scalar()
+                await connection.execute(
+                    insert(runs).values(
+                        run_id=run_id,
+                        ordinal=0 if last is None else last + 1,
+                        skill_id=identity.get("skill_id", ""),
+                        identity=json.dumps(dict(identity), sort_keys=True),
+                    )
+                )
+                return Claim(outcome=ClaimOutcome.CLAIMED)
+            if names := differing_keys(json.loads(row.identity), identity):
+                return Claim(outcome=ClaimOutcome.OTHER_IDENTITY, differing=names)
+        run = await self.get(run_id)
+        if run is not None and run.stop_reason in ENDED_WELL:
+            return Claim(outcome=ClaimOutcome.FINISHED, finished=run)
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(steps).where(steps.c.run_id == run_id))
+            await connection.execute(update(runs).where(runs.c.run_id == run_id).values(state=None, stop_reason=None))
+        return Claim(outcome=ClaimOutcome.CLAIMED)
+
+    async def release(self, run_id: str) -> None:
+        """Let others claim it."""
+        self._active.discard(run_id)
+
+    async def save(self, run: TrainingRun) -> None:
+        """Keep the run; its records are kept by `append`."""
+        state = _RUN.dump_json(replace(run, steps=())).decode()
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                update(tables.runs)
+                .where(tables.runs.c.run_id == run.run_id)
+                .values(state=state, stop_reason=run.stop_reason)
+            )
+
+    async def append(self, run_id: str, record: StepRecord) -> None:
+        """Keep one more record, after those that are there."""
+        steps = tables.steps
+        async with self._database.transaction() as connection:
+            last = (
+                await connection.execute(select(func.max(steps.c.position)).where(steps.c.run_id == run_id))
+            ).scalar()
+            await connection.execute(
+                insert(steps).values(
+                    run_id=run_id,
+                    position=0 if last is None else last + 1,
+                    record=_RECORD.dump_json(record).decode(),
+                )
+            )
+
+    async def get(self, run_id: str) -> TrainingRun | None:
+        """The run as it was last saved, with its records."""
+        runs, steps = tables.runs, tables.steps
+        async with self._database.transaction() as connection:
+            row = (await connection.execute(select(runs.c.state).where(runs.c.run_id == run_id))).first()
+            if row is None or row.state is None:
+                return None
+            records = await connection.execute(
+                select(steps.c.record).where(steps.c.run_id == run_id).order_by(steps.c.position)
+            )
+            found = tuple(_RECORD.validate_json(record) for record in records.scalars())
+        return replace(_RUN.validate_json(row.state), steps=found)
+
+    async def list(self) -> Sequence[TrainingRun]:
+        """In the order they were first claimed."""
+        async with self._database.transaction() as connection:
+            ids = await connection.execute(select(tables.runs.c.run_id).order_by(tables.runs.c.ordinal))
+            run_ids = list(ids.scalars())
+        found = [await self.get(run_id) for run_id in run_ids]
+        return [run for run in found if run is not None]
+
+
+class SqlCheckpointStore:
+    """Keeps every checkpoint."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, checkpoint: Checkpoint) -> None:
+        """Keep it in the place of an earlier one of the same step."""
+        table = tables.checkpoints
+        values = {
+            "run_id": checkpoint.run_id,
+            "step": checkpoint.step,
+            "skill_id": checkpoint.skill_id,
+            "epoch": checkpoint.epoch,
+            "skill": checkpoint.skill,
+            "skill_hash": checkpoint.skill_hash,
+            "score": checkpoint.score,
+            "action": checkpoint.action.value,
+            "created_at": checkpoint.created_at.isoformat(),
+            "memory": checkpoint.memory,
+        }
+        same = (table.c.run_id == checkpoint.run_id) & (table.c.step == checkpoint.step)
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(table).where(same))
+            await connection.execute(insert(table).values(values))
+
+    async def get(self, run_id: str, step: int) -> Checkpoint | None:
+        """The snapshot of that step, or None."""
+        table = tables.checkpoints
+        async with self._database.transaction() as connection:
+            query = select(table).where(table.c.run_id == run_id, table.c.step == step)
+            row = (await connection.execute(query)).first()
+        return None if row is None else _checkpoint(row)
+
+    async def best(self, run_id: str) -> Checkpoint | None:
+        """The highest score, the earliest among equals."""
+        table = tables.checkpoints
+        async with self._database.transaction() as connection:
+            query = select(table).where(table.c.run_id == run_id).order_by(table.c.score.desc(), table.c.step).limit(1)
+            row = (await connection.execute(query)).first()
+        return None if row is None else _checkpoint(row)
+
+    async def list(self, run_id: str) -> Sequence[Checkpoint]:
+        """By step."""
+        table = tables.checkpoints
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(select(table).where(table.c.run_id == run_id).order_by(table.c.step))
+            return [_checkpoint(row) for row in rows]
+
+
+class SqlKnowledgeMemory:
+    """Keeps the latest text of every key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remember(self, key: str, content: str, kind: str) -> None:
+        """Replace what was there."""
+        table = tables.memory
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(table).where(table.c.key == key))
+            await connection.execute(insert(table).values(key=key, content=content, kind=kind))
+
+    async def recall(self, key: str) -> str | None:
+        """The text, or None."""
+        table = tables.memory
+        async with self._database.transaction() as connection:
+            found: str | None = (await connection.execute(select(table.c.content).where(table.c.key == key))).scalar()
+        return found
+
+
+class SqlAuditLog:
+    """The hash-chained log in a table; entries of one process are added one after another."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._adding = asyncio.Lock()
+
+    async def append(self, entry: AuditEntry) -> None:
+        """Add an entry at the end."""
+        table = tables.audit
+        async with self._adding, self._database.transaction() as connection:
+            query = select(table.c.sequence, table.c.hash).order_by(table.c.sequence.desc()).limit(1)
+            last = (await connection.execute(query)).first()
+            after = anchor_of(()) if last is None else AuditAnchor(last.sequence + 1, last.hash)
+            record = chain(entry, after)
+            await connection.execute(
+                insert(table).values(
+                    sequence=record.sequence,
+                    at=entry.at.isoformat(),
+                    actor=entry.actor,
+                    action=entry.action,
+                    subject=entry.subject,
+                    outcome=entry.outcome,
+                    digest=entry.digest,
+                    previous=record.previous,
+                    hash=record.hash,
+                )
+            )
+
+    async def records(self) -> tuple[AuditRecord, ...]:
+        """All records, in the order of their numbers."""
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(select(tables.audit).order_by(tables.audit.c.sequence))
+            return tuple(_audit_record(row) for row in rows)
+
+
+def _checkpoint(row: Row[tuple[object, ...]]) -> Checkpoint:
+    return Checkpoint(
+        run_id=row.run_id,
+        skill_id=row.skill_id,
+        step=row.step,
+        epoch=row.epoch,
+        skill=row.skill,
+        skill_hash=row.skill_hash,
+        score=row.score,
+        action=GateAction(row.action),
+        created_at=datetime.fromisoformat(row.created_at),
+        memory=row.memory,
+    )
+
+
+def _audit_record(row: Row[tuple[object, ...]]) -> AuditRecord:
+    entry = AuditEntry(
+        at=datetime.fromisoformat(row.at),
+        actor=row.actor,
+        action=row.action,
+        subject=row.subject,
+        outcome=row.outcome,
+        digest=row.digest,
+    )
+    return AuditRecord(entry, row.sequence, row.previous, row.hash)

@@ -1,0 +1,128 @@
+"""Tries a chat model with a skill on a task's items, and scores its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+
+from burnish.application.ports import PortError
+from burnish.application.result import ErrorCode
+from burnish.domain.rollouts import SPLITS, Rollout, RolloutBatch, sample_items
+from burnish.infrastructure.models.chat import ChatError, ChatModel, ChatRequest
+from burnish.infrastructure.tasks.items import Item, item_json
+from burnish.infrastructure.tasks.prompt_template import PromptTemplate
+from burnish.infrastructure.tasks.refusals import DataError, shown
+from burnish.infrastructure.tasks.scoring import Score, Scorer
+from burnish.infrastructure.tasks.splits import Splits
+
+_RUNNER_VERSION = 1
+"""Counts up when a prompt is put together, or a seed derived, in another way."""
+
+_SEED_BITS = 31
+
+
+class ChatTaskRunner:
+    """A RolloutRunner and ItemCatalog: one question and one answer an item.
+
+    The system prompt is the skill and then, after a blank line, the answer instruction, if there is one; it is the same
+    for every item, so that servers can reuse its prefix. The user message is the template with the item's fields. A call
+    that the model failed is a rollout with the model's code as `error`. Raises DataError when the template is none, or
+    when an item lacks a field of it or cannot be judged by the scorer.
+    """
+
+    def __init__(
+        self,
+        *,
+        splits: Splits,
+        model: ChatModel,
+        scorer: Scorer,
+        template: str = "{question}",
+        answer_instruction: str = "",
+    ) -> None:
+        self._model = model
+        self._scorer = scorer
+        self._template = PromptTemplate(template)
+        self._answer_instruction = answer_instruction
+        self._items = {split: {item.item_id: item for item in splits.named(split)} for split in SPLITS}
+        self._refuse_unusable_items()
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 over model, template, answer instruction and scorer; the items have fingerprints of their own."""
+        parts = {
+            "answer_instruction": self._answer_instruction,
+            "model": self._model.fingerprint,
+            "runner": _RUNNER_VERSION,
+            "scorer": self._scorer.fingerprint,
+            "template": self._template.text,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    async def item_ids(self, split: str) -> Sequence[str]:
+        """The split's items, in the order of its files; none for a split that is not train, val or test."""
+        return tuple(self._items.get(split, ()))
+
+    def item_fingerprint(self, split: str, item_id: str) -> str:
+        """A SHA-256 over all fields of the item. Raises LookupError when the split has no such item."""
+        return hashlib.sha256(item_json(self._items[split][item_id]).encode()).hexdigest()
+
+    async def run(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
+        """One rollout an item, one after another: burnish asks for single items, and for many of them at once.
+
+        Raises PortError: `ROLLOUT_WRONG_ITEMS` with the id of an item the split does not have, before the first call;
+        `ROLLOUT_INVALID_SCORE` with the id of the item whose scorer raised.
+        """
+        items = self._items.get(batch.split, {})
+        item_ids = batch.item_ids or sample_items(tuple(items), batch.size, seed=batch.seed)
+        for item_id in item_ids:
+            if item_id not in items:
+                raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item_id)
+        system = "\n\n".join(filter(None, (skill, self._answer_instruction)))
+        return [await self._try(system, items[item_id], batch) for item_id in item_ids]
+
+    async def _try(self, system: str, item: Item, batch: RolloutBatch) -> Rollout:
+        user = self._template.render(item)
+        request = ChatRequest(system=system, user=user, purpose="rollout", seed=_item_seed(batch, item.item_id))
+        try:
+            answer = await self._model.complete(request)
+        except ChatError as error:
+            return Rollout(item.item_id, hard=0.0, soft=0.0, task_type=item.task_type, error=error.code.value)
+        prediction = self._scorer.extract(answer.text)
+        score = await self._score(prediction, item)
+        return Rollout(
+            item.item_id,
+            hard=score.hard,
+            soft=score.soft,
+            trajectory=f"[user]\n{user}\n\n[agent]\n{answer.text}",
+            task_type=item.task_type,
+            prediction=prediction,
+            fail_reason=score.reason,
+        )
+
+    async def _score(self, prediction: str, item: Item) -> Score:
+        try:
+            if self._scorer.is_blocking:
+                return await asyncio.to_thread(self._scorer, prediction, item)
+            return self._scorer(prediction, item)
+        except Exception as error:  # a task's own code may raise anything
+            raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, item.item_id) from error
+
+    def _refuse_unusable_items(self) -> None:
+        for split, items in self._items.items():
+            for item in items.values():
+                where = f"item {shown(item.item_id)} of {split}"
+                field = self._template.missing_field(item)
+                if field is not None:
+                    remedy = "add it to the item, or take it out of the template"
+                    raise DataError(f"{where}: has no field {shown(field)} for the prompt template; {remedy}")
+                problem = self._scorer.problem(item)
+                if problem:
+                    raise DataError(f"{where}: {problem}")
+
+
+def _item_seed(batch: RolloutBatch, item_id: str) -> int:
+    """A seed for the model, never 0: of the batch, its repeat and the item, so who else is in the batch has no say."""
+    text = json.dumps([batch.seed, batch.repeat, item_id]).encode()
+    return (int.from_bytes(hashlib.sha256(text).digest()[:4]) >> (32 - _SEED_BITS)) or 1

@@ -1,0 +1,219 @@
+"""The console: commands, what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from burnish.application.ports import PortError
+from burnish.application.result import ErrorCode, Failure
+from burnish.domain.rollouts import SPLITS
+from burnish.infrastructure.tasks.refusals import DataError
+from burnish.presentation.output import Output, failure_line, print_score, print_trained, sinks_for
+from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.settings.keys import KEYS, value_at
+from burnish.presentation.settings.loading import load_task
+from burnish.presentation.settings.mapping import canonical
+from burnish.presentation.settings.yaml_text import write_scalar
+from burnish.presentation.training import TrainOptions, evaluate_task, train_task
+
+T = TypeVar("T")
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+EXAMPLE = "skill-training"
+
+_OPTIONS = "--cfg-options"
+
+app = typer.Typer(
+    name="burnish",
+    help="Trains a skill: a Markdown document of instructions that a frozen language-model agent works from.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+config_app = typer.Typer(help="Look at the configuration of a task.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+
+TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="TASK.yaml", help="The task file, as an option.", show_default=False)
+]
+CfgOptions = Annotated[
+    list[str] | None, typer.Option(_OPTIONS, metavar="SECTION.KEY=VALUE …", help="Settings over the task file's.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for machines.")]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; returns the exit status. Bad input is told in one line a problem, never with a traceback."""
+    try:
+        app(args=_spread(arguments), prog_name="burnish")
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    return 0
+
+
+def _spread(arguments: Sequence[str]) -> list[str]:
+    """Let one `--cfg-options` take several settings, as system B's does."""
+    spread: list[str] = []
+    taking = False
+    for argument in arguments:
+        if argument == _OPTIONS:
+            taking = True
+        elif taking and "=" in argument and not argument.startswith("-"):
+            spread += [_OPTIONS, argument]
+        else:
+            if taking and spread[-2:-1] != [_OPTIONS]:
+                spread.append(_OPTIONS)
+            taking = False
+            spread.append(argument)
+    return [*spread, _OPTIONS] if taking and spread[-2:-1] != [_OPTIONS] else spread
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    *,
+    context: typer.Context,
+    example: Annotated[
+        str | None, typer.Option("--example", metavar="NAME", help=f"Run a built-in example: {EXAMPLE}.")
+    ] = None,
+    show_version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+) -> None:
+    """Without a command: the example, the version, or the help."""
+    if context.invoked_subcommand is not None:
+        return
+    if show_version:
+        typer.echo(f"burnish {version('burnish')}")
+    elif example is None:
+        typer.echo(context.get_help())
+    elif example != EXAMPLE:
+        _refuse(f"--example: there is no example {shown(example)!r}: use {EXAMPLE}")
+    else:
+        from burnish.presentation.example import run_example  # noqa: PLC0415 - only the example needs it
+
+        asyncio.run(run_example(typer.echo))
+
+
+@app.command()
+def train(
+    *,
+    task: TaskFile = None,
+    config: ConfigFile = None,
+    cfg_options: CfgOptions = None,
+    out_root: Annotated[
+        Path | None,
+        typer.Option("--out-root", metavar="DIR", help="The run folder.", show_default="runs/<task>-<digest>"),
+    ] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="The run's id in its folder.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start another run beside the one there is.")] = False,
+    traces: Annotated[Path | None, typer.Option("--traces", metavar="FILE", help="Write spans as JSON lines.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a task's skill.
+
+    Example: burnish train examples/ticket-routing/task.yaml --cfg-options train.num_epochs=1
+    """
+    options = TrainOptions(
+        task=_task_file(task, config),
+        overrides=cfg_options or (),
+        out_root=out_root,
+        run_id=run_id,
+        fresh=fresh,
+        traces=traces,
+    )
+    output = Output(as_json=as_json)
+    with sinks_for(output) as sinks:
+        trained = _answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
+    print_trained(trained, output)
+    _exit_for(trained.failure)
+
+
+@app.command(name="eval")
+def evaluate(
+    *,
+    task: TaskFile = None,
+    config: ConfigFile = None,
+    cfg_options: CfgOptions = None,
+    split: Annotated[str, typer.Option("--split", metavar="SPLIT", help=f"One of {', '.join(SPLITS)}.")] = "test",
+    skill: Annotated[
+        Path | None, typer.Option("--skill", metavar="FILE", help="The skill to score.", show_default="the task's own")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a skill on a split, without training.
+
+    Example: burnish eval examples/ticket-routing/task.yaml --skill runs/demo/best_skill.md --split test
+    """
+    if split not in SPLITS:
+        _refuse(f"--split: there is no split {shown(split)!r}: use {', '.join(SPLITS)}")
+    result = _answer(evaluate_task(_task_file(task, config), cfg_options or (), os.environ, split=split, skill=skill))
+    if result.is_ok:
+        print_score(result.value, split, Output(as_json=as_json))
+    _exit_for(result.failure)
+
+
+@config_app.command()
+def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
+    """Print every setting of a task, and where its value came from."""
+    path = _task_file(task, config)
+    loaded = _checked(lambda: load_task(path, cfg_options or ()))
+    for key in KEYS:
+        typer.echo(f"{key}: {write_scalar(canonical(value_at(loaded.settings, key)))}  # {loaded.sources[key]}")
+
+
+@config_app.command()
+def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
+    """Check a task's settings, and say so when they are right."""
+    path = _task_file(task, config)
+    _checked(lambda: load_task(path, cfg_options or ()))
+    typer.echo(f"{path}: settings are right")
+
+
+def _task_file(task: Path | None, config: Path | None) -> Path:
+    if task is not None and config is not None:
+        _refuse("the task file is given twice, as an argument and as --config: give it once")
+    path = config if task is None else task
+    if path is None:
+        _refuse("no task file is given: name one, such as examples/ticket-routing/task.yaml")
+    return path
+
+
+def _answer(work: Coroutine[Any, Any, T], *, interrupted: str = "") -> T:
+    """Run to the end; bad input and Ctrl-C end the command with their exit codes."""
+    try:
+        return _checked(lambda: asyncio.run(work))
+    except KeyboardInterrupt:
+        typer.echo(f"burnish: interrupted{'; ' if interrupted else ''}{interrupted}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _checked(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except SettingsError as error:
+        for line in error.lines:
+            typer.echo(f"burnish: {line}", err=True)
+    except DataError as error:
+        typer.echo(f"burnish: {error}", err=True)
+    except PortError as error:
+        _exit_for(Failure(error.code, error.fields))
+    raise typer.Exit(ErrorCode.INVALID_REQUEST.kind.exit_code)
+
+
+def _refuse(line: str) -> NoReturn:
+    typer.echo(f"burnish: {line}", err=True)
+    raise typer.Exit(ErrorCode.INVALID_REQUEST.kind.exit_code)
+
+
+def _exit_for(failure: Failure | None) -> None:
+    if failure is not None:
+        typer.echo(failure_line(failure), err=True)
+        raise typer.Exit(failure.code.kind.exit_code)

@@ -1,0 +1,95 @@
+"""What commands print: plain lines, a live table on a terminal, or JSON lines for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import typer
+from pydantic_core import to_json
+
+from burnish.application.events import Event
+from burnish.application.ports import EventSink
+from burnish.application.result import Failure
+from burnish.domain.rollouts import BatchScore
+from burnish.domain.runs import TestScores
+from burnish.presentation.run_folder import summary_of
+from burnish.presentation.trail import Trail
+from burnish.presentation.training import Trained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How a command talks."""
+
+    as_json: bool = False
+
+
+class JsonLines:
+    """An event sink that writes every event as one JSON object a line."""
+
+    async def emit(self, event: Event) -> None:
+        """Write it."""
+        typer.echo(to_json({"event": type(event).__name__, **asdict(event)}).decode())
+
+
+@contextmanager
+def sinks_for(output: Output) -> Generator[Sequence[EventSink]]:
+    """The sinks that show a run while it goes on."""
+    if output.as_json:
+        yield (JsonLines(),)
+    elif sys.stdout.isatty():
+        from burnish.presentation.live_table import live_table  # noqa: PLC0415 - rich is for terminals only
+
+        with live_table() as sink:
+            yield (sink,)
+    else:
+        yield (Trail(typer.echo),)
+
+
+def print_trained(trained: Trained, output: Output) -> None:
+    """Say how a run ended, and where its folder is."""
+    run = trained.run
+    if run is None:
+        return
+    if output.as_json:
+        typer.echo(json.dumps({"event": "Summary", "folder": str(trained.folder), **summary_of(run, trained.task)}))
+        return
+    typer.echo("")
+    if trained.task.is_simulated:
+        typer.echo("simulated models: these scores say nothing about any real model")
+    typer.echo(f"stopped: {run.stop_reason}, {run.steps_executed} steps, seed {run.seed}")
+    typer.echo(f"has_accepted_any: {str(run.has_accepted_any).lower()}")
+    typer.echo(
+        f"validation: {_number(run.baseline_score)} at the start, {_number(run.selected_score)} selected"
+        + (f" (step {run.best_step})" if run.has_accepted_any else " (nothing was accepted)")
+    )
+    if run.test is not None:
+        typer.echo(f"test: {_test(run.test)}")
+    typer.echo(f"best skill: {trained.folder / 'best_skill.md'}")
+
+
+def print_score(score: BatchScore, split: str, output: Output) -> None:
+    """Print one score."""
+    if output.as_json:
+        typer.echo(json.dumps({"split": split, **asdict(score)}))
+        return
+    missing = f", {score.missing} without an answer" if score.missing else ""
+    typer.echo(f"{split}: hard {score.hard:.4f}, soft {score.soft:.4f} over {score.scored} items{missing}")
+
+
+def failure_line(failure: Failure) -> str:
+    """A failure in one line: code, meaning, what it is about, remedy."""
+    about = f" ({', '.join(failure.fields)})" if failure.fields else ""
+    return f"burnish: {failure.code.value}: {failure.code.meaning}{about}; {failure.code.remedy}"
+
+
+def _number(score: float | None) -> str:
+    return "not measured" if score is None else f"{score:.4f}"
+
+
+def _test(test: TestScores) -> str:
+    return f"{test.initial.hard:.4f} at the start, {test.best.hard:.4f} best, {test.final.hard:.4f} final (hard)"

@@ -1,0 +1,109 @@
+"""The run folder: what a run leaves on disk, each file whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from burnish.domain.runs import StepRecord, TrainingRun, skill_hash
+from burnish.infrastructure.persistence.audit import AuditAnchor
+from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.task import Task
+
+DATABASE = "burnish.db"
+
+
+class RunFolder:
+    """One folder, one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.path / DATABASE
+
+    def prepare(self) -> None:
+        """Make the folder; raises SettingsError when it cannot be one that is written to."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            reason = (error.strerror or "cannot be written to").lower()
+            raise SettingsError((f"--out-root: {self.path}: {reason}: choose another folder",)) from error
+
+    def write_config(self, effective: str) -> None:
+        """Keep the effective configuration; it holds no secrets."""
+        self._write("config.yaml", effective)
+
+    def write_run(self, run: TrainingRun, task: Task) -> None:
+        """Keep the skills, the history and the summary of a run, ended well or not; nothing in them tells the time."""
+        self._write("best_skill.md", run.best_skill)
+        self._write("final_skill.md", run.final_skill)
+        self._write("history.jsonl", "".join(f"{record_json(record)}\n" for record in run.steps))
+        self._write("summary.json", json.dumps(summary_of(run, task), indent=2, ensure_ascii=False) + "\n")
+
+    def write_timing(self, *, started: datetime, ended: datetime, audit: AuditAnchor) -> None:
+        """Keep the clock times, and the anchor of the audit log, apart from the results."""
+        timing = {
+            "started_at": started.isoformat(),
+            "ended_at": ended.isoformat(),
+            "seconds": round((ended - started).total_seconds(), 3),
+            "audit": {"count": audit.count, "head": audit.head},
+        }
+        self._write("timing.json", json.dumps(timing, indent=2) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        """Through a temporary file, so that a reader or a crash never meets half of it; newlines stay as they are."""
+        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(self.path / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def record_json(record: StepRecord) -> str:
+    """A record in one line of JSON."""
+    return json.dumps(asdict(record), ensure_ascii=False)
+
+
+def summary_of(run: TrainingRun, task: Task) -> dict[str, object]:
+    """What matters of a run, as JSON."""
+    return {
+        "run_id": run.run_id,
+        "skill_id": run.skill_id,
+        "task": task.name,
+        "simulated": task.is_simulated,
+        "models": dict(task.models),
+        "items": dict(task.items),
+        "seed": run.seed,
+        "stop_reason": run.stop_reason,
+        "code": run.code,
+        "has_accepted_any": run.has_accepted_any,
+        "baseline_score": run.baseline_score,
+        "best_score": run.best_score,
+        "selected_score": run.selected_score,
+        "final_score": run.final_score,
+        "best_step": run.best_step,
+        "promoted_final": run.promoted_final,
+        "steps_executed": run.steps_executed,
+        "consecutive_rejects": run.consecutive_rejects,
+        "reasons": dict(sorted(Counter(record.reason.value for record in run.steps).items())),
+        "test": None if run.test is None else asdict(run.test),
+        "best_skill_hash": skill_hash(run.best_skill),
+        "best_skill_characters": len(run.best_skill),
+        "final_skill_hash": skill_hash(run.final_skill),
+    }

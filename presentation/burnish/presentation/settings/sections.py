@@ -1,0 +1,269 @@
+"""The sections of a task file, with every key, its default, its range and its kind.
+
+Keys and defaults are system B's wherever B has them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from burnish.presentation.settings.fields import (
+    Count,
+    Positive,
+    Seconds,
+    Section,
+    Seed,
+    Share,
+    Text,
+    Workers,
+    identity,
+    ignoring_case,
+    only,
+    operation,
+    planned,
+    rule,
+)
+
+MAX_MODEL_NAME = 256
+
+
+def bad_model_name(name: str) -> str | None:
+    """What is wrong with a model's name, or None."""
+    if name.strip() != name or not name.isprintable() or not 1 <= len(name) <= MAX_MODEL_NAME:
+        return f"must be a model's name: 1 to {MAX_MODEL_NAME} printable characters, no white space at its ends"
+    return None
+
+
+def _bad_task_name(name: str) -> str | None:
+    if not re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})?", name):
+        return "must be at most 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+    return None
+
+
+def _bad_ratio(ratio: str) -> str | None:
+    if not re.fullmatch(r"[1-9][0-9]{0,5}(:[1-9][0-9]{0,5}){2}", ratio):
+        return "must be three whole numbers above 0, for train, val and test, such as 2:1:7"
+    return None
+
+
+def _bad_function(reference: str) -> str | None:
+    module, colon, name = reference.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
+        return "must name a Python function as module:callable"
+    return None
+
+
+def _gate_is_needed(value: bool) -> str | None:  # noqa: FBT001  a validator is given its value by position
+    if not value:
+        return "false is refused: without the gate every candidate is kept, also one that makes the skill worse"
+    return None
+
+
+_BACKENDS = "openai_chat, openai_compatible or simulated"
+_SCORERS = "exact_match, f1, contains, numeric or python"
+_EFFORTS = "none, minimal, low, medium, high, xhigh or max; null: not sent"
+_SCHEDULES = "constant, linear or cosine"
+
+Backend = Annotated[
+    Literal["openai_chat", "openai_compatible", "simulated"],
+    planned("claude_chat", "qwen_chat", "codex_exec", "claude_code_exec", instead=_BACKENDS),
+]
+ModelName = Annotated[str, rule(bad_model_name)]
+Temperature = Annotated[float, Ge(0), Le(2)]
+Retries = Annotated[int, Ge(0), Le(20)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class SimulatedSection(Section):
+    """`model.simulated`: the coach and the apprentice that stand in for models; read by the simulated backend only."""
+
+    knowledge: Text = identity("", "file with the right rules, which the coach draws its useful edits from")
+    useful: Share = identity(0.7, "share of the coach's edits that help")
+    useless: Share = identity(0.2, "share of its edits that change nothing")
+    harmful: Share = identity(0.1, "share of its edits that do harm; the three shares add up to 1")
+    noise: Share = identity(0.0, "chance that the apprentice slips")
+    seed: Seed = identity(0, "decides which edits and which slips come up")
+
+    @field_validator("harmful")
+    @classmethod
+    def _shares_add_up(cls, harmful: float, info: ValidationInfo) -> float:
+        shares = (info.data.get("useful"), info.data.get("useless"), harmful)
+        if None not in shares and not math.isclose(math.fsum(share or 0.0 for share in shares), 1.0, abs_tol=1e-9):
+            raise ValueError("useful, useless and harmful must add up to 1")
+        return harmful
+
+
+class ModelSection(Section):
+    """`model`: the agent's model (target) and the optimizer's; what a role's backend does not use is ignored."""
+
+    target_backend: Backend = identity("openai_chat", _BACKENDS)
+    target: ModelName | None = identity(
+        None, "the agent's model; null: the environment's, else gpt-5.5 for openai_chat"
+    )
+    target_temperature: Temperature | None = identity(
+        None, "how freely it answers, 0 to 2; null: the server's own setting"
+    )
+    target_max_tokens: Positive | None = identity(None, "longest answer, in tokens; null: the server's own limit")
+    target_reasoning_effort: Effort | None = identity(None, _EFFORTS)
+    target_timeout_seconds: Seconds = operation(120.0, "longest wait for one answer")
+    target_max_retries: Retries = operation(5, "further attempts after a passing failure")
+    optimizer_backend: Backend = identity("openai_chat", _BACKENDS)
+    optimizer: ModelName | None = identity(
+        None, "the optimizer's model; null: the environment's, else gpt-5.5 for openai_chat"
+    )
+    optimizer_temperature: Temperature | None = identity(
+        None, "how freely it answers, 0 to 2; null: the server's own setting"
+    )
+    optimizer_max_tokens: Positive | None = identity(None, "longest answer, in tokens; null: the server's own limit")
+    optimizer_reasoning_effort: Effort | None = identity(None, _EFFORTS)
+    optimizer_timeout_seconds: Seconds = operation(300.0, "longest wait for one answer")
+    optimizer_max_retries: Retries = operation(5, "further attempts after a passing failure")
+    simulated: SimulatedSection = Field(default_factory=SimulatedSection)
+
+
+class TrainSection(Section):
+    """`train`: how long, how much at a time, from which seed."""
+
+    num_epochs: Positive = identity(4, "passes over the train items")
+    steps_per_epoch: Positive | None = identity(None, "null: as many as it takes to see every train item once")
+    batch_size: Positive = identity(40, "train items tried in a step")
+    accumulation: Annotated[int, only(1)] = identity(1, "batches a step; not supported yet")
+    patience: Positive | None = identity(None, "rejected steps in a row that end the run; null: never")
+    seed: Seed = identity(42, "decides every random choice; 0: drawn, then recorded")
+    train_size: Count = identity(0, "train items there must be; 0: as many as there are")
+
+
+class GradientSection(Section):
+    """`gradient`: how rollouts become proposed edits."""
+
+    minibatch_size: Annotated[int, only(8)] = identity(8, "rollouts in one call of the optimizer; not supported yet")
+    merge_batch_size: Annotated[int, only(8)] = identity(8, "patches merged in one call; not supported yet")
+    analyst_workers: Workers = operation(16, "calls of the optimizer at once")
+    failure_only: bool = identity(default=False, description="show the optimizer failures only")
+
+
+class OptimizerSection(Section):
+    """`optimizer`: how many edits a step may make, and what is carried across epochs."""
+
+    learning_rate: Positive = identity(4, "most edits in the first step")
+    min_learning_rate: Positive = identity(2, "most edits in the last step")
+    lr_scheduler: Annotated[
+        Literal["constant", "linear", "cosine"], planned("autonomous", instead=_SCHEDULES), ignoring_case()
+    ] = identity("cosine", f"how the number of edits falls: {_SCHEDULES}")
+    lr_control_mode: Annotated[str, only("fixed")] = identity(
+        "fixed", "who sets the number of edits; not supported yet"
+    )
+    skill_update_mode: Annotated[str, only("patch")] = identity("patch", "edits or rewrites; not supported yet")
+    use_slow_update: bool = identity(default=True, description="compare the epochs' skills and write guidance")
+    slow_update_samples: Positive = identity(20, "train items the epochs' skills are compared on")
+    slow_update_gate_with_selection: bool = identity(
+        default=False, description="gate the guidance instead of forcing it in"
+    )
+    longitudinal_pair_policy: Annotated[str, only("mixed")] = identity(
+        "mixed", "which of them the guidance is written from; not supported yet"
+    )
+    use_meta_skill: bool = identity(default=True, description="keep a memory for the optimizer across epochs")
+    recall_meta_skill: bool = identity(default=False, description="start with the memory of the skill's latest run")
+    max_skill_tokens: Annotated[Positive | None, only(None)] = identity(None, "longest skill; not supported yet")
+    prompts: Annotated[Text | None, only(None)] = identity(None, "folder of own optimizer prompts; not supported yet")
+
+    @field_validator("min_learning_rate")
+    @classmethod
+    def _not_above_the_start(cls, floor: int, info: ValidationInfo) -> int:
+        start = info.data.get("learning_rate")
+        if start is not None and floor > start:
+            raise ValueError(f"must be at most optimizer.learning_rate, which is {start}, not {floor}")
+        return floor
+
+
+class EvaluationSection(Section):
+    """`evaluation`: how skills are scored, and when a candidate is good enough."""
+
+    use_gate: Annotated[bool, rule(_gate_is_needed)] = identity(
+        default=True, description="true only: nothing is kept that the gate has not passed"
+    )
+    sel_env_num: Count = identity(0, "validation items in use: the first n; 0: all")
+    test_env_num: Count = identity(0, "test items in use: the first n; 0: all")
+    eval_test: bool = identity(default=True, description="score the test items at the end")
+    gate_metric: Literal["hard", "soft", "mixed"] = identity("hard", "the score that decides: hard, soft or mixed")
+    gate_mixed_weight: Share = identity(0.5, "share of the soft score in mixed")
+    gate_mode: Literal["strict", "two_split"] = identity(
+        "strict", "strict: validation gains; two_split: train loses nothing, one of both gains"
+    )
+    evaluate_baseline: bool = identity(default=True, description="score the initial skill first")
+    promote_final: bool = identity(default=True, description="ship the final skill when it beats the best one afresh")
+    max_error_rate: Share = identity(0.1, "share of unanswered items above which a step decides nothing")
+    repeats: Positive = identity(1, "times each validation item is asked")
+    block_size: Positive = identity(16, "validation items between two checks whether to go on")
+
+
+class EnvSection(Section):
+    """`env`: the task, its items, and how they are asked and scored. Paths are relative to the task file."""
+
+    name: Annotated[str, rule(_bad_task_name)] = identity("", "the task's name; it begins the run folder's")
+    skill_init: Text = identity("", "file with the initial skill; empty: start without one")
+    split_dir: Text = identity("", "folder with train/, val/ and test/")
+    data_path: Text = identity("", "file with all items, split by ratio")
+    split_mode: Literal["ratio", "split_dir"] = identity(
+        "ratio", "ratio or split_dir; null: split_dir when that is set, else ratio"
+    )
+    split_ratio: Annotated[str, rule(_bad_ratio)] = identity("2:1:7", "train:val:test")
+    split_seed: Seed = identity(42, "decides which item goes where")
+    scorer: Annotated[
+        Literal["exact_match", "f1", "contains", "numeric", "python"],
+        planned("regex", "anls", "json_match", "llm_judge", instead=_SCORERS),
+    ] = identity("exact_match", _SCORERS)
+    scorer_function: Annotated[str, rule(_bad_function)] | None = identity(None, "module:callable, for scorer python")
+    prompt: Text = identity("{question}", "the user message, with the item's fields in braces")
+    answer_instruction: Text | None = identity(None, "how to write the answer, added to the system prompt")
+    workers: Workers = operation(8, "rollouts at once")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_split_mode(cls, section: dict[str, object]) -> dict[str, object]:
+        if not isinstance(section, dict) or section.get("split_mode") is not None:  # pyright: ignore[reportUnnecessaryIsInstance]  pydantic passes whatever it is given
+            return section
+        return {**section, "split_mode": "split_dir" if section.get("split_dir") else "ratio"}
+
+    @field_validator("split_mode")
+    @classmethod
+    def _folder_is_named(cls, mode: str, info: ValidationInfo) -> str:
+        if mode == "split_dir" and info.data.get("split_dir") == "":
+            raise ValueError("split_dir needs env.split_dir, the folder with train/, val/ and test/")
+        return mode
+
+    @field_validator("scorer_function")
+    @classmethod
+    def _goes_with_python(cls, function: str | None, info: ValidationInfo) -> str | None:
+        scorer = info.data.get("scorer")
+        if scorer == "python" and function is None:
+            raise ValueError("scorer python needs a function: name it as module:callable")
+        if scorer not in {"python", None} and function is not None:
+            raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to python, or remove it")
+        return function
+
+
+class BudgetSection(Section):
+    """`budget`: limits of a run; not supported yet."""
+
+    max_rollouts: Annotated[Positive | None, only(None)] = operation(None, "most rollouts; not supported yet")
+    max_tokens: Annotated[Positive | None, only(None)] = operation(None, "most tokens; not supported yet")
+    max_usd: Annotated[float | None, only(None)] = operation(None, "most money, in US dollars; not supported yet")
+    max_minutes: Annotated[float | None, only(None)] = operation(None, "most active time; not supported yet")
+
+
+class TaskSettings(Section):
+    """Everything a task file can say; `TaskSettings()` holds every default."""
+
+    model: ModelSection = Field(default_factory=ModelSection)
+    train: TrainSection = Field(default_factory=TrainSection)
+    gradient: GradientSection = Field(default_factory=GradientSection)
+    optimizer: OptimizerSection = Field(default_factory=OptimizerSection)
+    evaluation: EvaluationSection = Field(default_factory=EvaluationSection)
+    env: EnvSection = Field(default_factory=EnvSection)
+    budget: BudgetSection = Field(default_factory=BudgetSection)

@@ -1,0 +1,194 @@
+"""A task made runnable: from checked settings to items, models, runner and proposer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from burnish.infrastructure.simulation.coach import SimulatedCoach
+
+from burnish.domain.config import TrainSkillConfig
+from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
+from burnish.domain.rollouts import SPLITS
+from burnish.domain.runs import is_run_id, skill_hash
+from burnish.infrastructure.models.chat import ChatModel
+from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
+from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
+from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
+from burnish.infrastructure.tasks.items import item_json
+from burnish.infrastructure.tasks.scorers import load_scorer
+from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
+from burnish.presentation.settings.environment import ApiBackend, Environment, Role
+from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.settings.loading import LoadedTask
+from burnish.presentation.settings.mapping import identity_items, to_config
+from burnish.presentation.settings.sections import ModelSection, TaskSettings
+
+SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Everything a run of a task needs; `digest` names what it is: settings, skill and items."""
+
+    name: str
+    skill_id: str
+    initial_skill: str
+    config: TrainSkillConfig
+    runner: ChatTaskRunner
+    proposer: ChatPatchProposer
+    workers: int
+    items: Mapping[str, int]
+    models: Mapping[str, str]
+    digest: str
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a role is played by a simulation, so that scores say nothing about any real model."""
+        return any(model.startswith(SIMULATED) for model in self.models.values())
+
+
+@asynccontextmanager
+async def open_task(loaded: LoadedTask, environment: Environment) -> AsyncGenerator[Task]:
+    """Read skill and items and connect the models; raises SettingsError or DataError before anything is asked."""
+    settings, base = loaded.settings, loaded.base_dir
+    skill = read_skill(base, settings)
+    splits = _read_splits(settings, base)
+    used = splits.limited(val=settings.evaluation.sel_env_num, test=settings.evaluation.test_env_num)
+    config = to_config(settings, len(splits.train), val_items=len(splits.val))
+    scorer = load_scorer(_scorer_name(settings), base)
+    async with AsyncExitStack() as stack:
+        target = await _connect(Role.TARGET, settings, base, environment, stack)
+        optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack)
+        runner = ChatTaskRunner(
+            splits=used,
+            model=target,
+            scorer=scorer,
+            template=settings.env.prompt,
+            answer_instruction=settings.env.answer_instruction or "",
+        )
+        name = settings.env.name or base.name or "task"
+        yield Task(
+            name=name,
+            skill_id=name if is_run_id(name) else "skill",
+            initial_skill=skill,
+            config=config,
+            runner=runner,
+            proposer=ChatPatchProposer(optimizer),
+            workers=settings.env.workers,
+            items={split: len(used.named(split)) for split in SPLITS},
+            models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
+            digest=_digest(settings, skill, used, runner.fingerprint, optimizer.fingerprint),
+        )
+
+
+def read_skill(base: Path, settings: TaskSettings) -> str:
+    """The initial skill with its newlines and byte-order mark as they are; empty when the task names none."""
+    if not settings.env.skill_init:
+        return ""
+    path = base / settings.env.skill_init
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise SettingsError((f"env.skill_init: {path}: {(error.strerror or 'cannot be read').lower()}",)) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError((f"env.skill_init: {path}: is not UTF-8 text: save it as UTF-8",)) from error
+    if len(text) > MAX_SKILL_CHARACTERS:
+        too_long = f"has {len(text)} characters, a skill has at most {MAX_SKILL_CHARACTERS}: shorten it"
+        raise SettingsError((f"env.skill_init: {path}: {too_long}",))
+    if not markers_are_balanced(text):
+        unpaired = "has region markers that do not pair up or lie inside each other: repair or remove them"
+        raise SettingsError((f"env.skill_init: {path}: {unpaired}",))
+    return text
+
+
+def _read_splits(settings: TaskSettings, base: Path) -> Splits:
+    env, needs_test = settings.env, settings.evaluation.eval_test
+    needs_answers = env.scorer != "python"
+    if env.split_mode == "split_dir":
+        return read_split_folder(base / env.split_dir, needs_test=needs_test, needs_answers=needs_answers)
+    if not env.data_path:
+        raise SettingsError(("env: names no items: set env.split_dir (a folder) or env.data_path (one file)",))
+    return read_split_file(
+        base / env.data_path,
+        ratio=env.split_ratio,
+        seed=env.split_seed,
+        needs_test=needs_test,
+        needs_answers=needs_answers,
+    )
+
+
+def _scorer_name(settings: TaskSettings) -> str:
+    return settings.env.scorer_function or settings.env.scorer
+
+
+async def _connect(
+    role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack
+) -> ChatModel:
+    """The role's model; closed with the stack."""
+    section = settings.model
+    backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
+    if backend == "simulated":
+        return _simulate(role, section, base)
+    model = _call_api(role, backend, section, settings.env.workers, environment)
+    stack.push_async_callback(model.aclose)
+    return model
+
+
+def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
+    simulated = section.simulated
+    if role is Role.TARGET:
+        return SimulatedApprentice(noise=simulated.noise, seed=simulated.seed)
+    if not simulated.knowledge:
+        raise SettingsError(
+            ("model.simulated.knowledge: names no file: the simulated optimizer needs the right rules",)
+        )
+    path = base / simulated.knowledge
+    try:
+        knowledge = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError((f"model.simulated.knowledge: {path}: cannot be read as UTF-8 text",)) from error
+    return SimulatedCoach(
+        knowledge,
+        useful=simulated.useful,
+        useless=simulated.useless,
+        harmful=simulated.harmful,
+        seed=simulated.seed,
+    )
+
+
+def _call_api(
+    role: Role, backend: ApiBackend, section: ModelSection, workers: int, environment: Environment
+) -> ChatModel:
+    from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - the SDK is loaded only where it is used
+        OpenAIChatModel,
+        OpenAIChatSettings,
+    )
+
+    is_target = role is Role.TARGET
+    endpoint = environment.endpoint(role, backend, section.target if is_target else section.optimizer)
+    return OpenAIChatModel(
+        OpenAIChatSettings(
+            model=endpoint.model,
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key.get_secret_value(),
+            timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
+            max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
+            max_concurrency=workers if is_target else 1,
+            max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
+            temperature=section.target_temperature if is_target else section.optimizer_temperature,
+            reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
+            token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
+        )
+    )
+
+
+def _digest(settings: TaskSettings, skill: str, splits: Splits, target: str, optimizer: str) -> str:
+    """SHA-256 over everything that makes a run the run it is, in hexadecimal digits."""
+    items = {split: [item_json(item) for item in splits.named(split)] for split in SPLITS}
+    parts = [identity_items(settings), skill_hash(skill), items, target, optimizer]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

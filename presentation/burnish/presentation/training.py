@@ -1,0 +1,162 @@
+"""`burnish train` and `burnish eval`: from a task file to a run folder, or to a score."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from burnish.application.evaluate_skill import EvaluateSkill
+from burnish.application.ports import EventSink
+from burnish.application.result import Failure, Result
+from burnish.application.runs import GetRun
+from burnish.application.train_skill import TrainSkill
+from burnish.domain.rollouts import BatchScore
+from burnish.domain.runs import TrainingRun, is_run_id
+from burnish.infrastructure.observability import console_logging, console_tracing
+from burnish.infrastructure.persistence.audit import anchor_of
+from burnish.infrastructure.persistence.database import open_database, sqlite_url
+from burnish.infrastructure.persistence.sql import SqlAuditLog, SqlCheckpointStore, SqlKnowledgeMemory, SqlRunStore
+from burnish.presentation.app import open_app
+from burnish.presentation.container import utc_now
+from burnish.presentation.run_folder import RunFolder
+from burnish.presentation.settings.environment import Environment, read_environment
+from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.settings.loading import LoadedTask, load_task
+from burnish.presentation.settings.mapping import effective_yaml
+from burnish.presentation.task import Task, open_task
+
+RUNS = Path("runs")
+"""Where run folders go when nobody says otherwise."""
+
+_DIGEST_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """What the command line says beside the task file."""
+
+    task: Path
+    overrides: Sequence[str] = ()
+    out_root: Path | None = None
+    run_id: str | None = None
+    fresh: bool = False
+    traces: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """How a run ended and where it is; `run` is None when nothing of it was kept."""
+
+    folder: Path
+    task: Task
+    run: TrainingRun | None
+    failure: Failure | None
+
+
+async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: Sequence[EventSink]) -> Trained:
+    """Train the task's skill into its run folder. Raises SettingsError or DataError for bad input."""
+    loaded = load_task(options.task, options.overrides)
+    environment = read_environment(loaded.base_dir, environ)
+    async with open_task(loaded, environment) as task:
+        folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
+        folder.prepare()
+        with ExitStack() as stack:
+            _observe(stack, folder, environment, options.traces)
+            return await _train(task, loaded, folder, options.run_id, sinks)
+
+
+async def evaluate_task(
+    task_file: Path, overrides: Sequence[str], environ: Mapping[str, str], *, split: str, skill: Path | None
+) -> Result[BatchScore]:
+    """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
+    loaded = load_task(task_file, overrides)
+    environment = read_environment(loaded.base_dir, environ)
+    async with open_task(loaded, environment) as task:
+        text = task.initial_skill if skill is None else read_text(skill)
+        async with open_app(rollouts=task.runner, workers=task.workers, actor=_user()) as app:
+            return await app.send(EvaluateSkill(skill=text, split=split))
+
+
+def read_text(path: Path) -> str:
+    """A skill file with its newlines as they are. Raises SettingsError when it cannot be read as UTF-8."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError((f"{path}: cannot be read as UTF-8 text",)) from error
+
+
+async def _train(
+    task: Task, loaded: LoadedTask, folder: RunFolder, run_id: str | None, sinks: Sequence[EventSink]
+) -> Trained:
+    started = utc_now()
+    async with open_database(sqlite_url(folder.database)) as database:
+        runs, audit_log = SqlRunStore(database), SqlAuditLog(database)
+        run_id = _run_id(task, run_id, await runs.list())
+        folder.write_config(effective_yaml(loaded))
+        async with open_app(
+            rollouts=task.runner,
+            proposer=task.proposer,
+            checkpoints=SqlCheckpointStore(database),
+            runs=runs,
+            memory=SqlKnowledgeMemory(database),
+            audit_log=audit_log,
+            sinks=sinks,
+            workers=task.workers,
+            actor=_user(),
+        ) as app:
+            message = TrainSkill(run_id, task.skill_id, task.initial_skill, task.config)
+            try:
+                result = await app.send(message)
+            finally:
+                kept = await app.send(GetRun(run_id))
+                run = kept.value if kept.is_ok else None
+                if run is not None:
+                    folder.write_run(run, task)
+                anchor = anchor_of(await audit_log.records())
+                folder.write_timing(started=started, ended=utc_now(), audit=anchor)
+    return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
+
+
+def _observe(stack: ExitStack, folder: RunFolder, environment: Environment, traces: Path | None) -> None:
+    log = stack.enter_context((folder.path / "log.jsonl").open("a", encoding="utf-8"))
+    stack.enter_context(console_logging(log, level=logging.INFO, secrets=environment.known_secrets()))
+    if traces is not None:
+        stack.enter_context(console_tracing(traces))
+
+
+def _run_id(task: Task, wanted: str | None, known: Sequence[TrainingRun]) -> str:
+    """The run the folder holds already, else the one asked for, else one named after the task."""
+    if wanted is not None:
+        if not is_run_id(wanted):
+            raise SettingsError(
+                (f"--run-id: {json.dumps(wanted)}: use letters, digits, dots, dashes and underscores, at most 128",)
+            )
+        return wanted
+    return known[-1].run_id if known else _named(task)
+
+
+def _default_folder(task: Task, *, fresh: bool) -> Path:
+    """The same task with the same settings has the same folder; `fresh` takes the next free one."""
+    folder = RUNS / _named(task)
+    number = 2
+    while fresh and folder.exists():
+        folder = RUNS / f"{_named(task)}-{number}"
+        number += 1
+    return folder
+
+
+def _named(task: Task) -> str:
+    return f"{task.skill_id}-{task.digest[:_DIGEST_DIGITS]}"
+
+
+def _user() -> str:
+    """Who started this, for the audit log."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
