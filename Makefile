@@ -19,7 +19,8 @@ help:
 
 demo: $(RUNTIME)
 	$(BIN)/burnish --example skill-training
-	$(BIN)/python examples/ticket-routing/demo.py
+	rm -rf runs/demo
+	$(BIN)/burnish train examples/ticket-routing/task.yaml --out-root runs/demo
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n 2 $(ARGS)

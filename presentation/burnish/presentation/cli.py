@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -19,7 +20,7 @@ from burnish.presentation.output import Output, failure_line, print_score, print
 from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
-from burnish.presentation.settings.mapping import canonical
+from burnish.presentation.settings.mapping import canonical, named_as_settings
 from burnish.presentation.settings.yaml_text import write_scalar
 from burnish.presentation.training import TrainOptions, evaluate_task, train_task
 
@@ -133,7 +134,8 @@ def train(
     with sinks_for(output) as sinks:
         trained = _answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
     print_trained(trained, output)
-    _exit_for(trained.failure)
+    failure = trained.failure
+    _exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
 
 
 @app.command(name="eval")

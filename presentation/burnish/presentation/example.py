@@ -17,8 +17,7 @@ START = """\
 # Answering refund mails
 
 - Be friendly.
-- Thank the customer for writing.
-"""
+- Thank the customer for writing."""
 
 ASK_ORDER = "- Ask for the order number when it is missing."
 NAME_PERIOD = "- Say that the money arrives within 14 days."

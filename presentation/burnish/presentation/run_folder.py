@@ -39,9 +39,10 @@ class RunFolder:
             reason = (error.strerror or "cannot be written to").lower()
             raise SettingsError((f"--out-root: {self.path}: {reason}: choose another folder",)) from error
 
-    def write_config(self, effective: str) -> None:
-        """Keep the effective configuration; it holds no secrets."""
-        self._write("config.yaml", effective)
+    def write_config(self, effective: str, *, replace: bool = True) -> None:
+        """Keep the effective configuration, which holds no secrets; without `replace` only where there is none yet."""
+        if replace or not (self.path / "config.yaml").exists():
+            self._write("config.yaml", effective)
 
     def write_run(self, run: TrainingRun, task: Task) -> None:
         """Keep the skills, the history and the summary of a run, ended well or not; nothing in them tells the time."""

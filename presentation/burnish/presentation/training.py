@@ -12,7 +12,7 @@ from pathlib import Path
 
 from burnish.application.evaluate_skill import EvaluateSkill
 from burnish.application.ports import EventSink
-from burnish.application.result import Failure, Result
+from burnish.application.result import ErrorKind, Failure, Result
 from burnish.application.runs import GetRun
 from burnish.application.train_skill import TrainSkill
 from burnish.domain.rollouts import BatchScore
@@ -97,7 +97,8 @@ async def _train(
     async with open_database(sqlite_url(folder.database)) as database:
         runs, audit_log = SqlRunStore(database), SqlAuditLog(database)
         run_id = _run_id(task, run_id, await runs.list())
-        folder.write_config(effective_yaml(loaded))
+        effective = effective_yaml(loaded)
+        folder.write_config(effective, replace=False)
         async with open_app(
             rollouts=task.runner,
             proposer=task.proposer,
@@ -109,16 +110,18 @@ async def _train(
             workers=task.workers,
             actor=_user(),
         ) as app:
-            message = TrainSkill(run_id, task.skill_id, task.initial_skill, task.config)
+            ended_by_us = True
             try:
-                result = await app.send(message)
-            finally:
+                result = await app.send(TrainSkill(run_id, task.skill_id, task.initial_skill, task.config))
+                ended_by_us = result.failure is None or result.failure.code.kind is not ErrorKind.CONFLICT
+            finally:  # also when interrupted; but another process's run, or one with other settings, is left alone
                 kept = await app.send(GetRun(run_id))
-                run = kept.value if kept.is_ok else None
+                run = kept.value if ended_by_us and kept.is_ok else None
                 if run is not None:
+                    folder.write_config(effective)
                     folder.write_run(run, task)
-                anchor = anchor_of(await audit_log.records())
-                folder.write_timing(started=started, ended=utc_now(), audit=anchor)
+                    anchor = anchor_of(await audit_log.records())
+                    folder.write_timing(started=started, ended=utc_now(), audit=anchor)
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
 
 

@@ -51,7 +51,8 @@ class OpenAIChatSettings:
     `max_retries` + 1 attempts, with waits of at most `LONGEST_WAIT_SECONDS` between them; `max_concurrency` bounds the
     requests in flight of one model object. `token_parameter` is the name the server knows for the limit of an answer's
     tokens: `max_tokens` at compatible servers. `max_tokens` and `temperature` are for requests that bring none.
-    `json_mode` is the strongest way to ask for JSON that is tried; a server that refuses it gets the next weaker one.
+    `json_mode` is the strongest way to ask for JSON that is tried; a server that refuses it is asked at once for the
+    next weaker one, which are at most two requests more.
     """
 
     model: str
@@ -152,11 +153,9 @@ class OpenAIChatModel:
         while isinstance(reply, _Failure) and reply.names_the_format and call.json_mode != "none":
             call.json_mode = _JSON_MODES[_JSON_MODES.index(call.json_mode) + 1]
             reply = await self._post(call)
-        if isinstance(reply, _Failure):
-            outcome: ChatAnswer | _Failure = reply
-        else:
+        if not isinstance(reply, _Failure):
             self._adopt_json_mode(call)
-            outcome = _read(reply, call)
+        outcome = reply if isinstance(reply, _Failure) else _read(reply, call)
         if isinstance(outcome, _Failure):
             log.warning(
                 "model.call_failed",

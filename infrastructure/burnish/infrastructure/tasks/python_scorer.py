@@ -117,24 +117,25 @@ def _import(name: str, module_name: str, folder: Path) -> ModuleType:
         package = _folder_package(folder)
         full_name = f"{package}.{module_name}"
     writes_bytecode = sys.dont_write_bytecode
-    sys.dont_write_bytecode = (
-        True  # the folder is the user's, and a cached file may be older than the source's last edit
-    )
+    # The folder is the user's; and a cached file can be older than the source's last edit without Python noticing.
+    sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:
         return importlib.import_module(full_name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").removeprefix(full_name.removesuffix(module_name))
-        if f"{full_name}.".startswith(f"{error.name}."):
-            remedy = "put it into the task's folder, or install it"
-            raise DataError(f"scorer {shown(name)}: there is no module {shown(missing)}; {remedy}") from None
-        remedy = f"install it, or for a file beside it write: from . import {missing.partition('.')[0]}"
-        raise DataError(f"scorer {shown(name)}: it imports {shown(missing)}, which is missing; {remedy}") from None
     except (Exception, SystemExit) as error:
-        what = f"importing it raised {type(error).__name__}"
-        raise DataError(f"scorer {shown(name)}: {what}; import the module in Python to see where") from error
+        raise DataError(f"scorer {shown(name)}: {_import_problem(error, module_name, full_name)}") from error
     finally:
         sys.dont_write_bytecode = writes_bytecode
+
+
+def _import_problem(error: BaseException, module_name: str, full_name: str) -> str:
+    """What went wrong, and the remedy. The error's own text stays out of it: it may show any value."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return f"importing it raised {type(error).__name__}; import the module in Python to see where"
+    missing = shown(error.name.removeprefix(full_name.removesuffix(module_name)))
+    if f"{full_name}.".startswith(f"{error.name}."):
+        return f"there is no module {missing}; put it into the task's folder, or install it"
+    return f"it imports {missing}, which is missing; install it, or reach a file beside it with: from . import …"
 
 
 def _is_in(folder: Path, module_name: str) -> bool:
@@ -162,7 +163,7 @@ def _source_hash(module: ModuleType) -> str:
         names = sorted(each for each in sys.modules if each.startswith(f"{package}."))
     digest = hashlib.sha256()
     for name in names:
-        file = sys.modules[name].__file__
+        file = getattr(sys.modules[name], "__file__", None)  # neither built-in modules nor plain folders have one
         if file is None:
             continue
         path = Path(file)

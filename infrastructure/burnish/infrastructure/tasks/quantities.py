@@ -30,7 +30,7 @@ _QUANTITY = re.compile(
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{\s?([-+]?[\d.]+)\s?\}\s?\{\s?([\d.]+)\s?\}")
 _SUPERSCRIPT = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _SUPERSCRIPT_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
-_POWER = re.compile(r"(?<=\d)(?: ?\^ ?|\*\*)[{(]? ?([-+]?\d+) ?[)}]?")
+_POWER = re.compile(r"(?<=\d)(?: ?\^ ?[{(]? ?|\*\*)([-+]?\d+) ?[)}]?")
 _POWER_OF_TEN = re.compile(r"(?<=\d) ?[×xX*·] ?10\^(?=[-+\d])")
 _SPELLINGS = (("{,}", ","), ("\\%", "%"), ("\\$", "$"), ("\\times", "×"), ("\\cdot", "×"), ("−", "-"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateMetric, GateMode
@@ -62,10 +63,50 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
     )
 
 
+SETTING_OF = {
+    "epochs": "train.num_epochs",
+    "steps_per_epoch": "train.steps_per_epoch",
+    "lr_start": "optimizer.learning_rate",
+    "lr_min": "optimizer.min_learning_rate",
+    "lr_scheduler": "optimizer.lr_scheduler",
+    "train_batch_size": "train.batch_size",
+    "val_batch_size": "evaluation.sel_env_num",
+    "gate_metric": "evaluation.gate_metric",
+    "gate_mode": "evaluation.gate_mode",
+    "mixed_weight": "evaluation.gate_mixed_weight",
+    "patience": "train.patience",
+    "use_slow_update": "optimizer.use_slow_update",
+    "use_meta_skill": "optimizer.use_meta_skill",
+    "seed": "train.seed",
+    "evaluate_baseline": "evaluation.evaluate_baseline",
+    "accumulation": "train.accumulation",
+    "lr_control_mode": "optimizer.lr_control_mode",
+    "failure_only": "gradient.failure_only",
+    "minibatch_size": "gradient.minibatch_size",
+    "merge_batch_size": "gradient.merge_batch_size",
+    "update_mode": "optimizer.skill_update_mode",
+    "slow_update_samples": "optimizer.slow_update_samples",
+    "slow_update_gate": "optimizer.slow_update_gate_with_selection",
+    "longitudinal_pair_policy": "optimizer.longitudinal_pair_policy",
+    "recall_meta_skill": "optimizer.recall_meta_skill",
+    "promote_final": "evaluation.promote_final",
+    "eval_test": "evaluation.eval_test",
+    "max_error_rate": "evaluation.max_error_rate",
+    "repeats": "evaluation.repeats",
+    "block_size": "evaluation.block_size",
+}
+"""The task file's key for each field of the configuration (design, section 7)."""
+
+
+def named_as_settings(fields: Iterable[str]) -> tuple[str, ...]:
+    """Fields of a failure as people know them: `config.lr_start` is `optimizer.learning_rate`; others stay."""
+    return tuple(SETTING_OF.get(field.removeprefix("config."), field) for field in fields)
+
+
 def identity_items(settings: TaskSettings) -> dict[str, str]:
     """Every identity key with its value as JSON; two runs with equal items (and files) are the same run."""
     keys = (path for path, key in KEYS.items() if key.kind is Kind.IDENTITY)
-    return {path: json.dumps(_canonical(value_at(settings, path))) for path in keys}
+    return {path: json.dumps(canonical(value_at(settings, path))) for path in keys}
 
 
 def effective_yaml(loaded: LoadedTask) -> str:
@@ -79,12 +120,13 @@ def effective_yaml(loaded: LoadedTask) -> str:
         lines.append(f"{'  ' * depth}{section.rpartition('.')[2]}:")
         for path, key in KEYS.items():
             if path.rpartition(".")[0] == section:
-                value = write_scalar(_canonical(value_at(loaded.settings, path)))
+                value = write_scalar(canonical(value_at(loaded.settings, path)))
                 lines.append(f"{'  ' * (depth + 1)}{key.path.rpartition('.')[2]}: {value}")
     return "\n".join(lines) + "\n"
 
 
-def _canonical(value: object) -> str | int | float | bool | None:
+def canonical(value: object) -> str | int | float | bool | None:
+    """A setting's value in the one form that equal values share."""
     if isinstance(value, float):
         return value + 0.0  # one zero only, without a sign
     assert value is None or isinstance(value, (str, int)), "a setting is one scalar"

@@ -12,10 +12,12 @@ from burnish.presentation.settings.keys import KEYS, SECTIONS, nearest
 from burnish.presentation.settings.yaml_text import Scalar, read_scalar, write_scalar
 
 _SECRET = re.compile(
-    r"(?:^|_)(?:api_?key|key|secret|password|passwd|credentials?|authorization|(?:access|api|auth|bearer)_token|token)$",
+    r"(?:^|_)(?:(?:api|access|private|secret|openai)_?key|secret|password|passwd|credentials?|authorization"
+    r"|(?:api|access|auth|bearer|secret)_?token)$|^token$",
     re.IGNORECASE,
 )
 _ELSEWHERE = {
+    "_base_": "it belongs at the top of a task file",
     "backend": "set model.target_backend and model.optimizer_backend",
     "reasoning_effort": "set model.target_reasoning_effort and model.optimizer_reasoning_effort",
     "edit_budget": "set optimizer.learning_rate",

@@ -1,0 +1,160 @@
+"""Measures the bars of the design's quality table: medians, each beside its bar. Run it with `make bench`."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from burnish.api import (
+    Edit,
+    EditOp,
+    GateCandidateSkill,
+    GateEvaluation,
+    Patch,
+    ReflectionInput,
+    Rollout,
+    RolloutBatch,
+    TrainSkill,
+    TrainSkillConfig,
+    apply_patch,
+    open_app,
+)
+from burnish.domain.runs import TrainingRun
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured quality."""
+
+    name: str
+    measured: float
+    bar: float
+    unit: str
+
+
+def median(samples: int, measure: Callable[[], float]) -> float:
+    return statistics.median(measure() for _ in range(samples))
+
+
+def process_seconds(*arguments: str) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
+def start_up() -> list[Row]:
+    """Whole processes, each beside a bare interpreter in the same run."""
+    bare = median(15, lambda: process_seconds("-c", "pass"))
+    version = median(15, lambda: process_seconds("-m", "burnish", "--version"))
+    api = median(9, lambda: process_seconds("-c", "import burnish.api"))
+    return [
+        Row("burnish --version above a bare interpreter", (version - bare) * 1000, 60, "ms"),
+        Row("import burnish.api above a bare interpreter", (api - bare) * 1000, 200, "ms"),
+    ]
+
+
+async def dispatch() -> Row:
+    """Messages through all four behaviors, in-memory audit, no exporter."""
+    evaluation = GateEvaluation("candidate", 0.5, 0.5, "current", 0.4, "best", 0.4, 0, 1)
+    async with open_app() as app:
+
+        async def batch() -> float:
+            started = time.perf_counter()
+            for _ in range(500):
+                await app.send(GateCandidateSkill(evaluation))
+            return (time.perf_counter() - started) / 500
+
+        samples = [await batch() for _ in range(9)]
+    return Row("dispatch of a message", statistics.median(samples) * 1e6, 100, "µs")
+
+
+class InstantAgent:
+    """Lists 40 train and 40 validation items, and answers at once."""
+
+    fingerprint = "instant"
+
+    async def item_ids(self, split: str) -> Sequence[str]:
+        return [f"{split}-{number}" for number in range(40)]
+
+    async def run(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
+        return [Rollout(item, hard=float(hash((skill, item)) % 2), soft=0.5) for item in batch.item_ids]
+
+
+class InstantOptimizer:
+    """Proposes one new line a step."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    async def propose(self, reflection: ReflectionInput) -> Patch:
+        self._asked += 1
+        line = f"- Rule {self._asked}."
+        target = reflection.current_skill.splitlines()[-1]
+        return Patch((Edit(EditOp.REPLACE, line, target=target),))
+
+
+async def train(steps: int) -> tuple[float, TrainingRun]:
+    config = TrainSkillConfig(
+        epochs=1, steps_per_epoch=steps, train_batch_size=40, val_batch_size=40, patience=None, seed=1, block_size=40
+    )
+    async with open_app(rollouts=InstantAgent(), proposer=InstantOptimizer()) as app:
+        started = time.perf_counter()
+        result = await app.send(TrainSkill("bench", "bench", "# Skill\n\n- Start.", config))
+        return time.perf_counter() - started, result.value
+
+
+async def loop_overhead() -> list[Row]:
+    """Seconds a step of the loop's own, and how the last steps compare with the first."""
+    short = statistics.median([(await train(50))[0] / 50 for _ in range(5)])
+    long = statistics.median([(await train(800))[0] / 800 for _ in range(3)])
+    return [
+        Row("loop overhead a step, 40 + 40 items, no journal", short * 1000, 3, "ms"),
+        Row("a step of 800 compared with a step of 50", long / short, 1.25, "x"),
+    ]
+
+
+def apply_large() -> Row:
+    """64 edits on a document of 256 KB with regions."""
+    line = "- When the ticket says nothing, ask for the order number and wait.\n"
+    body = "".join(f"{number} {line}" for number in range(3_500))
+    document = f"---\nname: x\n---\n{body}<!-- LOCKED_START -->\nkeep\n<!-- LOCKED_END -->\n"
+    edits = tuple(Edit(EditOp.REPLACE, f"changed {n}", target=f"{n * 50} {line[:30]}") for n in range(64))
+    patch = Patch(edits)
+
+    def once() -> float:
+        started = time.perf_counter()
+        report = apply_patch(document, patch)
+        assert len(report.applied) == 64
+        return time.perf_counter() - started
+
+    return Row(f"apply_patch, {len(document) // 1024} KB, 64 edits", median(15, once) * 1000, 20, "ms")
+
+
+def show(row: Row) -> bool:
+    met = row.measured <= row.bar
+    print(f"{row.name:<52} {row.measured:9.2f} {row.unit:<3} bar {row.bar:g} {row.unit:<3} {'ok' if met else 'MISSED'}")
+    return met
+
+
+async def measured(*benches: Callable[[], Awaitable[Row | list[Row]]]) -> list[Row]:
+    rows: list[Row] = []
+    for bench in benches:
+        found = await bench()
+        rows += found if isinstance(found, list) else [found]
+    return rows
+
+
+def main() -> int:
+    """Print every row; the exit status is 1 when a bar was missed."""
+    rows = [*start_up(), apply_large(), *asyncio.run(measured(dispatch, loop_overhead))]
+    missed = [row for row in rows if not show(row)]
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,155 @@
+"""A simulated optimizer: knows the right rules, and mixes useful, useless and harmful edits in set shares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+
+from burnish.domain.edits import Edit
+from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest
+from burnish.infrastructure.simulation.coach_edits import Draft, distract, harm, teach
+from burnish.infrastructure.simulation.draws import draw
+from burnish.infrastructure.simulation.reflect_prompt import ReflectPrompt, ShownFailure, read_reflect_prompt
+from burnish.infrastructure.simulation.rules import (
+    VALUED,
+    Rule,
+    RuleKind,
+    RuleLine,
+    Rules,
+    parse_rules,
+    rule_lines,
+    rules_behind,
+)
+from burnish.infrastructure.simulation.usage import estimated_usage
+
+USUAL_BUDGET = 4
+"""The most edits in an answer to a prompt that names no budget."""
+
+
+class EditKind(StrEnum):
+    """What an edit of the coach does to the agent."""
+
+    USEFUL = "useful"
+    USELESS = "useless"
+    HARMFUL = "harmful"
+
+
+class SimulatedCoach:
+    """A ChatModel without a model: it answers reflect prompts with patches made of `knowledge`, a text with the right rules.
+
+    It sees no items but those in the prompt. An edit is useful when it brings a rule that the skill lacks and that decides
+    a failure shown, useless when it changes no rule, harmful when it contradicts or deletes a right one; `useful`,
+    `useless` and `harmful` weigh the three. Which edits come up depends on `seed` and the request's seed and texts only,
+    never on the order of calls. ValueError when `knowledge` states no rule, when a weight is negative or not finite, or
+    when all three are 0.
+    """
+
+    def __init__(
+        self, knowledge: str, useful: float = 0.7, useless: float = 0.2, harmful: float = 0.1, seed: int = 0
+    ) -> None:
+        weights = {EditKind.USEFUL: useful, EditKind.USELESS: useless, EditKind.HARMFUL: harmful}
+        total = sum(weights.values())
+        if not math.isfinite(total) or total <= 0 or min(weights.values()) < 0:
+            raise ValueError(f"no weights of kinds of edits: useful={useful}, useless={useless}, harmful={harmful}")
+        self._rules = parse_rules(knowledge)
+        self._lines = tuple(line for line in rule_lines(knowledge) if all(map(self._rules.states, line.rules)))
+        if not self._lines:
+            raise ValueError("the knowledge states no rule")
+        self._weights = weights
+        self._seed = seed
+        self._knowledge_digest = hashlib.sha256(knowledge.encode()).hexdigest()[:12]
+
+    @property
+    def fingerprint(self) -> str:
+        """The name under which it is known as simulated, its parameters, and a digest of its knowledge."""
+        weights = ", ".join(f"{kind.value}={weight!r}" for kind, weight in self._weights.items())
+        return f"simulated-coach({weights}, seed={self._seed}, knowledge={self._knowledge_digest})"
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """A patch as JSON, with at most as many edits as the prompt's budget; none when there is nothing to say.
+
+        Raises ChatError (BAD_REQUEST) when the user message is no reflect prompt.
+        """
+        prompt = read_reflect_prompt(request.user)
+        if prompt is None:
+            raise ChatError(ChatErrorCode.BAD_REQUEST)
+        identity = json.dumps([self._seed, request.seed, request.system, request.user])
+        digest = hashlib.sha256(identity.encode()).hexdigest()
+        lessons = self._lessons(prompt, digest)
+        edits = self._edits(prompt, lessons, digest)
+        text = _patch_json(
+            edits, f"{len(prompt.failures)} failed; rules behind that and not in the skill: {len(lessons)}."
+        )
+        return ChatAnswer(text=text, usage=estimated_usage(request, text))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _lessons(self, prompt: ReflectPrompt, digest: str) -> list[RuleLine]:
+        """Lines with a rule that the skill lacks and that decides a failure shown, those of most failures first."""
+        known = parse_rules(prompt.skill)
+        behind = [self._rules_behind(failure) for failure in prompt.failures]
+        cases = {line: _cases([rule for rule in line.rules if not known.states(rule)], behind) for line in self._lines}
+        return sorted((line for line in cases if cases[line]), key=lambda line: (-cases[line], draw(digest, line.text)))
+
+    def _rules_behind(self, failure: ShownFailure) -> frozenset[Rule]:
+        if failure.question is not None:
+            return rules_behind(self._rules, failure.question)
+        return _rules_hinted_at(self._rules, failure.text)
+
+    def _edits(self, prompt: ReflectPrompt, lessons: list[RuleLine], digest: str) -> tuple[Edit, ...]:
+        """A draw of a kind for each edit; a kind without an edit to make leaves its place empty.
+
+        A coach that means well (`useful` above 0) makes no more edits than it has lessons, one if it has none, and then
+        does no harm.
+        """
+        budget = USUAL_BUDGET if prompt.edit_budget is None else prompt.edit_budget
+        means_well = self._weights[EditKind.USEFUL] > 0
+        places = min(budget, max(1, len(lessons))) if means_well else budget
+        to_teach = iter(lessons)
+        draft = Draft(prompt.skill, prompt.skill)
+        edits: list[Edit] = []
+        for place in range(places):
+            chance = partial(draw, digest, place)
+            edit: Edit | None = None
+            match self._kind(chance("kind")):
+                case EditKind.USEFUL:
+                    edit = next(filter(None, (teach(draft, line) for line in to_teach)), None)
+                case EditKind.USELESS:
+                    edit = distract(draft, chance("advice"))
+                case EditKind.HARMFUL:
+                    edit = None if means_well and not lessons else harm(draft, self._lines, chance)
+            if edit is not None:
+                draft = draft.with_edit(edit) or draft
+                edits.append(edit)
+        return tuple(edits)
+
+    def _kind(self, chance: float) -> EditKind:
+        """The kind under a point of the line on which the kinds lie one after another, as long as their weights."""
+        point = chance * sum(self._weights.values())
+        for kind, weight in self._weights.items():
+            if point < weight:
+                return kind
+            point -= weight
+        return max(self._weights, key=self._weights.__getitem__)  # rounding carried the point to the line's very end
+
+
+def _cases(missing: Sequence[Rule], behind: Sequence[frozenset[Rule]]) -> int:
+    """The number of failures in which one of the missing rules has a say."""
+    return sum(not rules.isdisjoint(missing) for rules in behind)
+
+
+def _rules_hinted_at(rules: Rules, text: str) -> frozenset[Rule]:
+    """The rules a failure points to whose question is not marked: by their phrases or their values somewhere in it."""
+    hinted = {rule for rule in rules_behind(rules, text) if rule.kind is not RuleKind.OTHERWISE}
+    hinted.update(rule for rule in rules.stated if rule.kind in VALUED and rule.value in text)
+    return frozenset(hinted)
+
+
+def _patch_json(edits: Sequence[Edit], reasoning: str) -> str:
+    written = [{"op": edit.op.value, "target": edit.target, "content": edit.content} for edit in edits]
+    return json.dumps({"reasoning": reasoning, "edits": written}, ensure_ascii=False)
