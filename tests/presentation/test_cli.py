@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,38 @@ def test_a_task_with_windows_line_ends_and_a_byte_order_mark_works(tmp_path: Pat
         (task / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     command = ["train", str(task / "task.yaml"), "--out-root", str(tmp_path / "out"), "--cfg-options", *SMALL]
     assert run(command) == 0
+
+
+def test_the_audit_log_of_a_run_is_verified_and_a_cut_tail_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", TASK, "--out-root", str(tmp_path), "--cfg-options", *SMALL]) == 0
+    capsys.readouterr()
+    assert run(["audit", "verify", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("audit records, unbroken\n")
+    with closing(sqlite3.connect(tmp_path / "burnish.db")) as connection:
+        connection.execute("DELETE FROM audit WHERE sequence = (SELECT max(sequence) FROM audit)")
+        connection.commit()
+    assert run(["audit", "verify", str(tmp_path)]) == 70
+    assert "the anchor counts" in capsys.readouterr().err
+
+
+def test_an_altered_audit_record_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", TASK, "--out-root", str(tmp_path), "--cfg-options", *SMALL]) == 0
+    with closing(sqlite3.connect(tmp_path / "burnish.db")) as connection:
+        connection.execute("UPDATE audit SET outcome = 'ok?' WHERE sequence = 0")
+        connection.commit()
+    capsys.readouterr()
+    assert run(["audit", "verify", str(tmp_path)]) == 70
+    assert "record 0 was altered" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_run_has_no_audit_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", "verify", str(tmp_path)]) == 2
+    assert "is this a run folder?" in capsys.readouterr().err
+
+
+def test_the_settings_reference_is_the_page_in_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "reference"]) == 0
+    page = EXAMPLE.parent.parent / "docs" / "configuration.md"
+    assert capsys.readouterr().out == page.read_text(encoding="utf-8"), "write it anew: burnish config reference"

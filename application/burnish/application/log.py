@@ -41,7 +41,7 @@ def _to_record(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
         message = "\n".join([message, *describe(error)])
     taken = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
     extra = {(_RESERVED + key if key in taken else key): value for key, value in fields.items()}
-    return {"msg": message.replace("%", "%%"), "extra": {**extra, "event": name}, "exc_info": False}
+    return {"msg": message, "extra": {**extra, "event": name}, "exc_info": False}
 
 
 def describe(error: BaseException) -> Iterator[str]:

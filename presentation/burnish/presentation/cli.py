@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 from burnish.application.ports import PortError
-from burnish.application.result import ErrorCode, Failure
+from burnish.application.result import ErrorCode, ErrorKind, Failure
 from burnish.domain.rollouts import SPLITS
 from burnish.infrastructure.tasks.refusals import DataError
 from burnish.presentation.output import Output, failure_line, print_score, print_trained, sinks_for
@@ -22,7 +22,7 @@ from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
 from burnish.presentation.settings.mapping import canonical, named_as_settings
 from burnish.presentation.settings.yaml_text import write_scalar
-from burnish.presentation.training import TrainOptions, evaluate_task, train_task
+from burnish.presentation.training import TrainOptions, evaluate_task, train_task, verify_audit
 
 T = TypeVar("T")
 
@@ -42,6 +42,8 @@ app = typer.Typer(
 )
 config_app = typer.Typer(help="Look at the configuration of a task.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
+audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode=None)
+app.add_typer(audit_app, name="audit")
 
 TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
 ConfigFile = Annotated[
@@ -177,6 +179,29 @@ def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgO
     path = _task_file(task, config)
     _checked(lambda: load_task(path, cfg_options or ()))
     typer.echo(f"{path}: settings are right")
+
+
+@config_app.command(name="reference")
+def print_reference() -> None:
+    """Print the reference of all settings, in Markdown."""
+    from burnish.presentation.settings.reference import reference  # noqa: PLC0415 - only this command needs it
+
+    typer.echo(reference(), nl=False)
+
+
+@audit_app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="The run folder.", show_default=False)],
+) -> None:
+    """Check a run's audit log against its chain and its anchor.
+
+    Example: burnish audit verify runs/demo
+    """
+    problem, records = _answer(verify_audit(folder))
+    if problem is not None:
+        typer.echo(f"burnish: {folder}: {problem}", err=True)
+        raise typer.Exit(ErrorKind.BUG.exit_code)
+    typer.echo(f"{folder}: {records} audit records, unbroken")
 
 
 def _task_file(task: Path | None, config: Path | None) -> Path:

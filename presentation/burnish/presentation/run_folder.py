@@ -61,6 +61,15 @@ class RunFolder:
         }
         self._write("timing.json", json.dumps(timing, indent=2) + "\n")
 
+    def audit_anchor(self) -> AuditAnchor:
+        """The anchor of the audit log as it was last kept. Raises SettingsError when there is none."""
+        path = self.path / "timing.json"
+        try:
+            audit = json.loads(path.read_text(encoding="utf-8"))["audit"]
+            return AuditAnchor(int(audit["count"]), str(audit["head"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SettingsError((f"{path}: holds no anchor of an audit log: is this a run folder?",)) from error
+
     def _write(self, name: str, text: str) -> None:
         """Through a temporary file, so that a reader or a crash never meets half of it; newlines stay as they are."""
         descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")

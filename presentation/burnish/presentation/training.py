@@ -18,7 +18,7 @@ from burnish.application.train_skill import TrainSkill
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
-from burnish.infrastructure.persistence.audit import anchor_of
+from burnish.infrastructure.persistence.audit import anchor_of, verify
 from burnish.infrastructure.persistence.database import open_database, sqlite_url
 from burnish.infrastructure.persistence.sql import SqlAuditLog, SqlCheckpointStore, SqlKnowledgeMemory, SqlRunStore
 from burnish.presentation.app import open_app
@@ -80,6 +80,17 @@ async def evaluate_task(
         text = task.initial_skill if skill is None else read_text(skill)
         async with open_app(rollouts=task.runner, workers=task.workers, actor=_user()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
+
+
+async def verify_audit(path: Path) -> tuple[str | None, int]:
+    """What is wrong with a run's audit log (None: nothing), and how many records it has."""
+    folder = RunFolder(path)
+    anchor = folder.audit_anchor()
+    if not folder.database.exists():
+        raise SettingsError((f"{folder.database}: does not exist: is this a run folder?",))
+    async with open_database(sqlite_url(folder.database)) as database:
+        records = await SqlAuditLog(database).records()
+    return verify(records, anchor), len(records)
 
 
 def read_text(path: Path) -> str:

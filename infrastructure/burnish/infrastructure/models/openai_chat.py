@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Final, Literal
 
-import structlog
 from annotated_types import MinLen
 from opentelemetry import trace
 from pydantic import BaseModel, NonNegativeInt, ValidationError
-from structlog.typing import FilteringBoundLogger
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
+from burnish.application.log import get_logger
 from burnish.infrastructure.models import genai
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
 
@@ -40,7 +39,7 @@ _NAMES_THE_FORMAT = re.compile(r"response[_ ]format|json[_ ](schema|object|mode)
 # What may be logged of a server's error: any other word of it could be a piece of a prompt or a key.
 _LOGGED_REASONS: Final = frozenset({"context_length_exceeded", "insufficient_quota", "unsupported_parameter"})
 
-log: FilteringBoundLogger = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,7 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Final
 
-import structlog
-from structlog.typing import FilteringBoundLogger
-
+from burnish.application.log import get_logger
 from burnish.application.ports import PortError, ReflectionInput
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import EditSource, Patch
@@ -27,7 +25,7 @@ _INSTRUCTIONS: Final = "prompts/reflect/SKILL.md"
 _SHOWN_ANSWER_TOKENS: Final = 1_000  # of an unreadable answer, in the repair round
 _FORM: Final = '{"reasoning": "…", "edits": [{"op": "…", "target": "…", "content": "…"}]}'
 
-_log: FilteringBoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ChatPatchProposer:

@@ -16,7 +16,7 @@ from burnish.infrastructure.optimizer.patch_schema import EditAnswer, PatchAnswe
 MAX_ANSWER_CHARACTERS = 1_048_576
 """Longer answers are refused unread."""
 
-MAX_REPAIR_CHARACTERS = 65_536
+MAX_REPAIR_CHARACTERS = 16_384
 """Longer broken JSON is not repaired: the time that takes can grow with the square of its length."""
 
 MAX_DEPTH = 32
