@@ -12,6 +12,7 @@ from opentelemetry.trace import Status, StatusCode, Tracer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Behavior, Command, Message
 from burnish.application.ports import AuditEntry, AuditLog, Clock, PortError
@@ -87,25 +88,21 @@ class Audit:
                 digest=_digest(message),
             )
             await self._audit_log.append(entry)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
             self._failures.add(1)
             _log.exception("audit.write_failed", message_type=type(message).__name__)
+            pass_on_cancellation(error)
 
 
 async def error_boundary(message: Message[R], call_next: Callable[[], Awaitable[Result[R]]], /) -> Result[R]:
     """Turn whatever a handler raises into a code; the exception itself goes to the log only. Cancellation passes."""
     try:
         return await call_next()
-    except PortError as error:
-        _log.exception("message.port_failed", message_type=type(message).__name__, code=error.code.value)
-        return Result.fail(error.code, *error.fields)
-    except Exception:
-        _log.exception("message.failed", message_type=type(message).__name__)
-        return Result.fail(ErrorCode.UNEXPECTED)
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) is not None and task.cancelling():
-            raise
-        # Nobody cancelled this task: an adapter let a cancellation of its own escape.
+    except (Exception, asyncio.CancelledError) as error:
+        pass_on_cancellation(error)
+        if isinstance(error, PortError):
+            _log.exception("message.port_failed", message_type=type(message).__name__, code=error.code.value)
+            return Result.fail(error.code, *error.fields)
         _log.exception("message.failed", message_type=type(message).__name__)
         return Result.fail(ErrorCode.UNEXPECTED)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import ConfigDict
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.events import Event
 from burnish.application.log import get_logger
 from burnish.application.ports import EventSink
@@ -126,5 +128,6 @@ class Mediator:
         for sink in self._sinks:
             try:
                 await sink.emit(event)
-            except Exception:
+            except (Exception, asyncio.CancelledError) as error:
+                pass_on_cancellation(error)
                 _log.exception("event.sink_failed", event_type=type(event).__name__, run_id=event.run_id)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.ports import ItemCatalog, NotConfiguredError, PortError, RolloutRunner
 from burnish.application.result import ErrorCode
@@ -168,18 +169,12 @@ class PassRunner:
             rollouts = tuple(await self._runner.run(skill, batch))
         except NotConfiguredError:
             raise
-        except PortError as error:
-            if error.code in {ErrorCode.ROLLOUT_INVALID_SCORE, ErrorCode.ROLLOUT_WRONG_ITEMS}:
+        except (Exception, asyncio.CancelledError) as error:
+            pass_on_cancellation(error)
+            code = error.code if isinstance(error, PortError) else ErrorCode.ROLLOUT_CALL_FAILED
+            if code in {ErrorCode.ROLLOUT_INVALID_SCORE, ErrorCode.ROLLOUT_WRONG_ITEMS}:
                 raise
-            _log.exception("rollout.call_failed", split=batch.split, code=error.code.value)
-            return None
-        except Exception:
-            _log.exception("rollout.call_failed", split=batch.split, items=len(batch.item_ids))
-            return None
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise
-            _log.exception("rollout.call_failed", split=batch.split, items=len(batch.item_ids))
+            _log.exception("rollout.call_failed", split=batch.split, items=len(batch.item_ids), code=code.value)
             return None
         for rollout in rollouts:
             _check(rollout)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from annotated_types import MaxLen, MinLen
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command
 from burnish.application.ports import PatchProposer, PortError, ReflectionInput
@@ -66,16 +67,11 @@ async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput) -> 
     """The proposer's patch. Raises PortError with its code when it raised, returned nothing, or no proper patch."""
     try:
         patch = await proposer.propose(reflection)
-    except PortError:
+    except (Exception, asyncio.CancelledError) as error:
+        pass_on_cancellation(error)
         _log.exception("reflect.failed")
-        raise
-    except Exception as error:
-        _log.exception("reflect.failed")
-        raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
-    except asyncio.CancelledError as error:
-        if (task := asyncio.current_task()) is not None and task.cancelling():
+        if isinstance(error, PortError):
             raise
-        _log.exception("reflect.failed")
         raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
     if patch is None:
         raise PortError(ErrorCode.PROPOSER_RETURNED_NULL)

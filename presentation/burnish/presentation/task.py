@@ -152,13 +152,16 @@ def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
         knowledge = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError((f"model.simulated.knowledge: {path}: cannot be read as UTF-8 text",)) from error
-    return SimulatedCoach(
-        knowledge,
-        useful=simulated.useful,
-        useless=simulated.useless,
-        harmful=simulated.harmful,
-        seed=simulated.seed,
-    )
+    try:
+        return SimulatedCoach(
+            knowledge,
+            useful=simulated.useful,
+            useless=simulated.useless,
+            harmful=simulated.harmful,
+            seed=simulated.seed,
+        )
+    except ValueError as error:
+        raise SettingsError((f"model.simulated.knowledge: {path}: holds no rule lines to teach from",)) from error
 
 
 def _call_api(
