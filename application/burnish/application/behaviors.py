@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 from opentelemetry.metrics import Counter, Meter
 from opentelemetry.trace import Status, StatusCode, Tracer
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Behavior, Command, Message
 from burnish.application.ports import AuditEntry, AuditLog, Clock, PortError
 from burnish.application.result import ErrorCode, Result
+from burnish.domain.runs import is_run_id
 
 _log = get_logger(__name__)
 
@@ -78,12 +79,12 @@ class Audit:
 
     async def _record(self, message: Message[Any], outcome: str) -> None:
         try:
-            subject = getattr(message, "run_id", "")
+            subject = getattr(message, "run_id", None)
             entry = AuditEntry(
                 at=self._clock(),
                 actor=self._actor,
                 action=type(message).__name__,
-                subject=subject if isinstance(subject, str) else "",
+                subject=subject if isinstance(subject, str) and is_run_id(subject) else "",
                 outcome=outcome,
                 digest=_digest(message),
             )
@@ -123,7 +124,7 @@ class Validation:
         except ValidationError as error:
             problems = error.errors(include_input=False, include_context=False, include_url=False)
             fields = {".".join(map(str, problem["loc"])) for problem in problems}
-            return Result.fail(ErrorCode.INVALID_REQUEST, *sorted(fields))
+            return Result.fail(ErrorCode.INVALID_REQUEST, *sorted(fields - _outer(fields)))
         if broken := message.violations():
             return Result.fail(ErrorCode.INVALID_REQUEST, *sorted(set(broken)))
         return await call_next()
@@ -133,6 +134,15 @@ def _outcome(result: Result[Any]) -> str:
     return "ok" if result.failure is None else result.failure.code.value
 
 
+def _outer(fields: set[str]) -> set[str]:
+    """Paths of what other paths lie in: pydantic also calls a tuple too short whose items are wrong."""
+    return {field for field in fields if any(other.startswith(f"{field}.") for other in fields)}
+
+
 def _digest(message: Message[Any]) -> str:
     """SHA-256 of the message's fields; the text itself is kept nowhere."""
-    return hashlib.sha256(to_json(message, fallback=lambda value: type(value).__name__)).hexdigest()
+    try:
+        fields = to_json(message, fallback=lambda value: type(value).__name__)
+    except PydanticSerializationError:  # a lone surrogate, say, in a message that was refused for it
+        fields = repr(message).encode("utf-8", "backslashreplace")
+    return hashlib.sha256(fields).hexdigest()

@@ -69,8 +69,14 @@ def is_inconclusive(done: Pass, config: TrainSkillConfig) -> bool:
     return not done.answered or done.error_rate > config.max_error_rate
 
 
-async def judge_candidate(state: TrainingState, candidate: str, trained: Pass, passes: CandidatePasses) -> Verdict:
-    """Score a candidate and put it to the gate; compares only items all compared skills have answers for."""
+async def judge_candidate(
+    state: TrainingState, candidate: str, trained: Pass, passes: CandidatePasses, *, of_current: bool = True
+) -> Verdict:
+    """Score a candidate and put it to the gate; compares only items all compared skills have answers for.
+
+    `trained` is a rollout of the current skill; when it is an earlier one's (`of_current` false) and train items count,
+    the current skill is tried on them first.
+    """
     config = state.config
     validated = await passes.validate(candidate, current=state.current.outcomes, best=state.best.outcomes)
     if validated.stopped is not None:
@@ -92,9 +98,12 @@ async def judge_candidate(state: TrainingState, candidate: str, trained: Pass, p
     held_in, trained_pair = (0.0, 0.0), (0.0, 0.0)
     two_split = config.gate_mode is GateMode.TWO_SPLIT and project(pairs.candidate) >= current_score
     if two_split:  # a loss on validation rejects in either mode, so nothing is spent on the train items
+        if not of_current:
+            trained = await passes.held_in(state.current.text, trained)
         tried = await passes.held_in(candidate, trained)
         held_pairs = pair_scores(tried.outcomes, trained.outcomes, None)
-        if is_inconclusive(tried, config) or held_pairs.current is None or not held_pairs.items:
+        unclear = is_inconclusive(tried, config) or is_inconclusive(trained, config)
+        if unclear or held_pairs.current is None or not held_pairs.items:
             return NO_ANSWERS
         held_in, trained_pair = held_pairs.candidate, held_pairs.current
     hard, soft = pairs.candidate

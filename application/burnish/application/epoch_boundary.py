@@ -96,7 +96,8 @@ async def _apply_guidance(state: TrainingState, guidance: str, trained: Pass, po
         return state
     with ports.telemetry.stage(Stage.GATE):
         if state.config.slow_update_gate:
-            verdict = await judge_candidate(state, candidate, trained, ports.passes)
+            accepted = state.records[-1].action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}
+            verdict = await judge_candidate(state, candidate, trained, ports.passes, of_current=not accepted)
         else:
             verdict = await _force(state, candidate, ports.passes)
     if verdict.skill is not None and verdict.action is not GateAction.REJECT:

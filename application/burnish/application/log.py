@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Iterator
+from typing import cast
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
@@ -53,12 +54,19 @@ def describe(error: BaseException) -> Iterator[str]:
         if id(current) in seen:
             continue
         seen.add(id(current))
-        yield f"{relation}{type(current).__name__}: {redact(str(current))}"
+        yield f"{relation}{type(current).__name__}: {redact(_text(current))}"
         for frame in traceback.extract_tb(current.__traceback__):
             yield f"    at {frame.filename}:{frame.lineno} in {frame.name}"
         if isinstance(current, BaseExceptionGroup):
-            inner: tuple[BaseException, ...] = current.exceptions
+            inner = cast("BaseExceptionGroup[BaseException]", current).exceptions
             pending.extend(("one of them: ", each) for each in inner)
         cause = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
         if cause is not None:
             pending.append(("caused by ", cause))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "its text cannot be had"

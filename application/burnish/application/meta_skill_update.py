@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge, Le, MaxLen
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command
 from burnish.application.ports import EpochSummary, KnowledgeMemory, MemoryWriter
@@ -60,7 +62,7 @@ class MetaSkillUpdateHandler:
         self._memory = memory
 
     async def handle(self, message: MetaSkillUpdate, /) -> Result[str]:
-        """The new memory, or `skill_training.meta.persist_failed`."""
+        """The new memory, or `skill_training.meta.persist_failed`. Raises TypeError when the writer wrote no text."""
         text = await self._writer.write(
             EpochSummary(
                 epoch=message.epoch,
@@ -70,10 +72,13 @@ class MetaSkillUpdateHandler:
                 analysis=message.analysis,
             )
         )
+        if not isinstance(text, str):
+            raise TypeError(f"a memory writer returns a str, not {type(text).__name__}")
         try:
             await self._memory.remember(memory_key(message.skill_id, message.run_id), text, MEMORY_KIND)
             await self._memory.remember(memory_key(message.skill_id), text, MEMORY_KIND)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            pass_on_cancellation(error)
             _log.exception("meta.persist_failed", run_id=message.run_id, epoch=message.epoch)
             return Result.fail(ErrorCode.MEMORY_PERSIST_FAILED)
         return Result.ok(text)

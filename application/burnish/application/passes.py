@@ -102,13 +102,19 @@ class PassRunner:
         return "" if self._catalog is None else self._catalog.fingerprint
 
     async def item_ids(self, split: str) -> tuple[str, ...]:
-        """The items of the split. Raises PortError for an empty split, or ids that are blank, odd or not unique."""
+        """The items of the split. Raises PortError when they cannot be listed, there are none, or ids are odd or not unique."""
         if self._catalog is None:
             return ()
-        ids = tuple(await self._catalog.item_ids(split))
+        try:
+            ids = tuple(await self._catalog.item_ids(split))
+        except (Exception, asyncio.CancelledError) as error:
+            pass_on_cancellation(error)
+            if isinstance(error, PortError):
+                raise
+            raise PortError(ErrorCode.ROLLOUT_CALL_FAILED, split) from error
         if not ids:
             raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, split)
-        if len(set(ids)) != len(ids) or not all(is_item_id(item) for item in ids):
+        if len(set(ids)) != len(ids) or not all(isinstance(item, str) and is_item_id(item) for item in ids):
             raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, split)
         return ids
 

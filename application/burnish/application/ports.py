@@ -218,6 +218,44 @@ class RunStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One answer of the outside world: what was asked, as canonical JSON, and what came back, as JSON.
+
+    `is_error` marks an answer that says there was none; `step` is the run's step (1-based) when it came.
+    """
+
+    key: str
+    answer: str
+    is_error: bool = False
+    step: int = 0
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Keeps the answers a run has had, so that nothing is asked twice and a run can be run again from them."""
+
+    async def find(self, run_id: str, key: str) -> JournalEntry | None:
+        """The answer kept under the key, or None."""
+        ...
+
+    async def append(self, run_id: str, entry: JournalEntry) -> None:
+        """Keep an answer: it is durable when this returns. One that is there already stays."""
+        ...
+
+    async def forget_errors(self, run_id: str, *, from_step: int) -> int:
+        """Drop the errors of this and later steps, so that they are asked again; returns how many there were."""
+        ...
+
+    async def count(self, run_id: str) -> int:
+        """How many answers are kept of the run."""
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Drop everything kept of the run."""
+        ...
+
+
 @runtime_checkable
 class KnowledgeMemory(Protocol):
     """Keeps texts by key, across runs."""
@@ -235,7 +273,8 @@ class KnowledgeMemory(Protocol):
 class AuditEntry:
     """Who did what, when, with which outcome. Inputs appear as digests only.
 
-    `outcome` is `ok`, a failure code, or `aborted`.
+    `subject` is the run's id, empty when there is none or it has not the form of one. `outcome` is `ok`, a failure code,
+    or `aborted`.
     """
 
     at: datetime

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.events import StepFinished
 from burnish.application.mediator import Publisher
 from burnish.application.ports import CheckpointStore, Clock, PortError, RunStore
@@ -12,6 +16,8 @@ from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import TrainingState
 from burnish.domain.gate import GateAction
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord
+
+T = TypeVar("T")
 
 _GATED = frozenset({StepReason.ACCEPTED, StepReason.GATE, StepReason.FORCED})
 """Reasons of steps whose candidate was put to the gate, or forced past it."""
@@ -28,11 +34,23 @@ class KeepingPorts:
     clock: Clock
 
 
+async def ask_store(call: Awaitable[T]) -> T:
+    """A store's answer. Raises PortError: the store's own, or `skill_training.store.unavailable` for what else it raised."""
+    try:
+        return await call
+    except (Exception, asyncio.CancelledError) as error:
+        pass_on_cancellation(error)
+        if isinstance(error, PortError):
+            raise
+        raise PortError(ErrorCode.STORE_UNAVAILABLE) from error
+
+
 async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -> None:
     """Store and tell what `state` has over `kept`; raises PortError when progress cannot be kept."""
-    for record in state.records[len(kept.records) :]:
-        await ports.runs.append(state.run_id, record)
-        if record.action is not None and record.reason in _GATED:
+    for place in range(len(kept.records), len(state.records)):
+        record, before = state.records[place], state.records[place - 1] if place else None
+        await ask_store(ports.runs.append(state.run_id, record))
+        if record.action is not None and record.reason in _GATED and not _would_hide(before, record):
             await _save_checkpoint(state, record, record.action, ports)
         ports.telemetry.count_step(record)
         await ports.publisher.publish(
@@ -45,7 +63,13 @@ async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -
                 best_score=state.best.score(state.config),
             )
         )
-    await ports.runs.save(state.as_run(None))
+    await ask_store(ports.runs.save(state.as_run(None)))
+
+
+def _would_hide(before: StepRecord | None, record: StepRecord) -> bool:
+    """Whether a slow update's snapshot would take the place of its step's, perhaps the best one, without being better."""
+    of_same_step = before is not None and before.step == record.step and before.reason in _GATED
+    return of_same_step and record.action is not GateAction.ACCEPT_NEW_BEST
 
 
 async def _save_checkpoint(state: TrainingState, record: StepRecord, action: GateAction, ports: KeepingPorts) -> None:
@@ -63,5 +87,6 @@ async def _save_checkpoint(state: TrainingState, record: StepRecord, action: Gat
     )
     try:
         await ports.checkpoints.save(checkpoint)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        pass_on_cancellation(error)
         raise PortError(ErrorCode.CHECKPOINT_SAVE_FAILED) from error

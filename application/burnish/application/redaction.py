@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 REDACTED = "[REDACTED]"
 
 SHORTEST_SECRET = 8
 """Known secrets shorter than this are not looked for: they would hit innocent text."""
 
-_NAMED = re.compile(
-    r"""(?ix) \b
-    ( [\w-]* (?: api[_-]?key | token | secret | password | passwd | pwd | credential s? | authorization | accountkey
-    | connection[_-]?string | sig | signature ) [\w-]* )
-    (\s* ["']? \s* [=:] \s* ["']?) (?: bearer \s+ | basic \s+ )? [^\s"'&,;]+ """
+# Error texts may hold a model's whole answer: each pattern takes time in proportion to the text only, by possessive
+# quantifiers and by never starting inside a run of its own characters.
+_NAME = re.compile(r"""(?<![\w-])([\w-]++)\s*+["']?\s*+[=:]\s*+""")
+_TELLING_NAME = re.compile(
+    r"(?i)api[_-]?key|token|secret|password|passwd|pwd|credential|authorization|accountkey|connection[_-]?string|sig"
 )
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}")
-_USER_INFO = re.compile(r"(://)[^\s/@:]+:[^\s/@]+@")
-_TELLING = re.compile(r"(?i)[\w.~+/=-]*(?:secret|passw|credential)[\w.~+/=-]*")
-_TOKEN_LIKE = re.compile(r"(?<![\w./])(?=[\w.~+=-]*\d)(?=[\w.~+=-]*[A-Za-z])[\w.~+=-]{12,}")
+_VALUE = re.compile(
+    r"""(?ix) "(?:\\.|[^"\\\n])++" | '(?:\\.|[^'\\\n])++' | ["']?+ (?: (?:bearer|basic) \s++ )? [^\s"'&,;]++ """
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s++[\w.~+/=-]{6,}+")
+_USER_INFO = re.compile(r"(://)[^\s/@:]++:[^\s/@]++@")
+_TELLING = re.compile(r"(?i)(?<![\w.~+/=-])[\w.~+/=-]*(?:secret|passw|credential)[\w.~+/=-]*+")
+_WORD = re.compile(r"[\w.~+=-]{12,}+")
+_JOINT = re.compile(r"[~+=-]")
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -31,7 +35,30 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     for secret in sorted({secret for secret in known if len(secret) >= SHORTEST_SECRET}, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
     text = _USER_INFO.sub(rf"\1{REDACTED}@", text)
-    text = _NAMED.sub(rf"\1\2{REDACTED}", text)
+    text = "".join(_without_named_values(text))
     text = _BEARER.sub(rf"\1 {REDACTED}", text)
     text = _TELLING.sub(REDACTED, text)
-    return _TOKEN_LIKE.sub(REDACTED, text)
+    return _WORD.sub(_without_token, text)
+
+
+def _without_named_values(text: str) -> Iterator[str]:
+    """The text in pieces, the values of telling names replaced; a value in quotes may hold blanks."""
+    at = 0
+    for name in _NAME.finditer(text):
+        if name.start() < at or _TELLING_NAME.search(name[1]) is None:
+            continue
+        if (value := _VALUE.match(text, name.end())) is not None:
+            yield text[at : name.end()] + REDACTED
+            at = value.end()
+    yield text[at:]
+
+
+def _without_token(word: re.Match[str]) -> str:
+    """A word, replaced from where it looks like a token; the first part of what follows a slash is a file or a folder."""
+    start = 0
+    if word.string[: word.start()].endswith("/"):
+        joint = _JOINT.search(word[0])
+        start = len(word[0]) if joint is None else joint.end()
+    token = word[0][start:]
+    telling = len(token) >= 12 and re.search(r"\d", token) and re.search(r"[A-Za-z]", token)
+    return word[0][:start] + REDACTED if telling else word[0]

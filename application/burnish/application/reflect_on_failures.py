@@ -30,7 +30,7 @@ class ReflectOnFailures(Command[Patch]):
     include_successes: bool = True
 
     def violations(self) -> tuple[str, ...]:
-        """Item ids have a form, the skill is not blank, and there is something to reflect on."""
+        """Item ids have a form, the skill is not blank, and there is something with an answer to reflect on."""
         broken = [
             f"rollouts.{index}.item_id"
             for index, rollout in enumerate(self.rollouts)
@@ -38,7 +38,8 @@ class ReflectOnFailures(Command[Patch]):
         ]
         if not self.current_skill.strip():
             broken.append("current_skill")
-        if not self.include_successes and all(rollout.is_success for rollout in self.rollouts):
+        answered = [rollout for rollout in self.rollouts if rollout.error is None]
+        if not answered or (not self.include_successes and all(rollout.is_success for rollout in answered)):
             broken.append("rollouts")
         return tuple(broken)
 
@@ -53,13 +54,14 @@ class ReflectOnFailuresHandler:
         """The proposer's patch as it is, or the code of its failure."""
         reflection = ReflectionInput(
             current_skill=message.current_skill,
-            rollouts=message.rollouts,
+            rollouts=tuple(rollout for rollout in message.rollouts if rollout.error is None),
             meta_skill_memory=message.meta_skill_memory,
             include_successes=message.include_successes,
         )
         try:
             return Result.ok(await ask_proposer(self._proposer, reflection))
         except PortError as error:
+            _log.exception("reflect.failed", code=error.code.value)
             return Result.fail(error.code, *error.fields)
 
 
@@ -69,14 +71,17 @@ async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput) -> 
         patch = await proposer.propose(reflection)
     except (Exception, asyncio.CancelledError) as error:
         pass_on_cancellation(error)
-        _log.exception("reflect.failed")
         if isinstance(error, PortError):
             raise
         raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
     if patch is None:
         raise PortError(ErrorCode.PROPOSER_RETURNED_NULL)
+    return checked_patch(patch)
+
+
+def checked_patch(patch: Patch) -> Patch:
+    """The patch; PortError when it is none, whatever an untyped host's proposer, aggregator or selector says it is."""
     if not _is_patch(patch):
-        _log.error("reflect.unreadable_patch")
         raise PortError(ErrorCode.UNREADABLE_PATCH)
     return patch
 

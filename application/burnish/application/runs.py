@@ -9,6 +9,7 @@ from annotated_types import Ge
 
 from burnish.application.mediator import Query
 from burnish.application.ports import CheckpointStore, RunStore
+from burnish.application.record_keeping import ask_store
 from burnish.application.result import ErrorCode, Result
 from burnish.domain.runs import Checkpoint, TrainingRun, is_run_id
 
@@ -21,7 +22,7 @@ class GetRun(Query[TrainingRun]):
 
     def violations(self) -> tuple[str, ...]:
         """The id has a form."""
-        return () if is_run_id(self.run_id) else ("run_id",)
+        return _without_form(self.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class ListCheckpoints(Query[tuple[Checkpoint, ...]]):
 
     run_id: str
 
+    def violations(self) -> tuple[str, ...]:
+        """The id has a form."""
+        return _without_form(self.run_id)
+
 
 @dataclass(frozen=True, slots=True)
 class GetCheckpoint(Query[Checkpoint]):
@@ -42,6 +47,10 @@ class GetCheckpoint(Query[Checkpoint]):
 
     run_id: str
     step: Annotated[int, Ge(1)] | None = None
+
+    def violations(self) -> tuple[str, ...]:
+        """The id has a form."""
+        return _without_form(self.run_id)
 
 
 class GetRunHandler:
@@ -52,7 +61,7 @@ class GetRunHandler:
 
     async def handle(self, message: GetRun, /) -> Result[TrainingRun]:
         """The run, or `skill_training.run.not_found`."""
-        run = await self._runs.get(message.run_id)
+        run = await ask_store(self._runs.get(message.run_id))
         return Result.fail(ErrorCode.RUN_NOT_FOUND) if run is None else Result.ok(run)
 
 
@@ -64,7 +73,7 @@ class ListRunsHandler:
 
     async def handle(self, message: ListRuns, /) -> Result[tuple[TrainingRun, ...]]:
         """Possibly none."""
-        return Result.ok(tuple(await self._runs.list()))
+        return Result.ok(tuple(await ask_store(self._runs.list())))
 
 
 class ListCheckpointsHandler:
@@ -75,7 +84,7 @@ class ListCheckpointsHandler:
 
     async def handle(self, message: ListCheckpoints, /) -> Result[tuple[Checkpoint, ...]]:
         """Possibly none, also for a run nobody knows."""
-        return Result.ok(tuple(await self._checkpoints.list(message.run_id)))
+        return Result.ok(tuple(await ask_store(self._checkpoints.list(message.run_id))))
 
 
 class GetCheckpointHandler:
@@ -86,9 +95,13 @@ class GetCheckpointHandler:
 
     async def handle(self, message: GetCheckpoint, /) -> Result[Checkpoint]:
         """The checkpoint, or `skill_training.run.not_found`."""
-        found = (
-            await self._checkpoints.best(message.run_id)
+        found = await ask_store(
+            self._checkpoints.best(message.run_id)
             if message.step is None
-            else await self._checkpoints.get(message.run_id, message.step)
+            else self._checkpoints.get(message.run_id, message.step)
         )
         return Result.fail(ErrorCode.RUN_NOT_FOUND) if found is None else Result.ok(found)
+
+
+def _without_form(run_id: str) -> tuple[str, ...]:
+    return () if is_run_id(run_id) else ("run_id",)

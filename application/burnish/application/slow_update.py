@@ -13,6 +13,7 @@ from burnish.application.result import Result
 from burnish.domain.epochs import SlowUpdateAnalysis, compare_epochs
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, without_markers
 from burnish.domain.rollouts import Rollout
+from burnish.domain.runs import is_run_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,10 @@ class SlowUpdate(Command[SlowUpdateAnalysis]):
     current_skill: Annotated[str, MaxLen(MAX_SKILL_CHARACTERS)] = ""
     previous_guidance: str = ""
     run_id: str = ""
+
+    def violations(self) -> tuple[str, ...]:
+        """A run's id, if there is one, has a form."""
+        return () if not self.run_id or is_run_id(self.run_id) else ("run_id",)
 
 
 class ComparedGuidance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, fields, replace
@@ -9,6 +10,7 @@ from typing import Annotated, TypedDict
 
 from annotated_types import MaxLen
 
+from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
 from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
 from burnish.application.events import (
@@ -36,8 +38,8 @@ from burnish.application.ports import (
     PortError,
     ReflectionInput,
 )
-from burnish.application.record_keeping import KeepingPorts, keep
-from burnish.application.reflect_on_failures import ask_proposer
+from burnish.application.record_keeping import KeepingPorts, ask_store, keep
+from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode, Failure, Result
 from burnish.application.run_passes import RunPasses
 from burnish.application.telemetry import StageTelemetry
@@ -173,14 +175,14 @@ async def _reflect(state: TrainingState, rollouts: Pass, budget: int, proposer: 
 async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Patch, str | None]:
     """An optimizer port's answer; an empty patch and a code when it failed. A port nobody configured ends the run."""
     try:
-        return await call, code
+        return checked_patch(await call), code
     except NotConfiguredError:
         raise
-    except PortError as error:
-        return Patch(), error.code.value
-    except Exception:
-        _log.exception("optimizer.call_failed")
-        return Patch(), ErrorCode.PROPOSER_CALL_FAILED.value
+    except (Exception, asyncio.CancelledError) as error:
+        pass_on_cancellation(error)
+        failed = error.code if isinstance(error, PortError) else ErrorCode.PROPOSER_CALL_FAILED
+        _log.exception("optimizer.call_failed", code=failed.value)
+        return Patch(), failed.value
 
 
 def _why_no_candidate(code: str | None, proposed: Patch, selected: Patch, report: ApplyReport) -> StepReason | None:
@@ -221,7 +223,7 @@ class TrainSkillHandler:
     async def handle(self, message: TrainSkill, /) -> Result[TrainingRun]:
         """The run once it has ended, or why it could not be trained."""
         runs = self._ports.keeping.runs
-        claim = await runs.claim(message.run_id, run_identity(message, self._ports.passes.fingerprint))
+        claim = await ask_store(runs.claim(message.run_id, run_identity(message, self._ports.passes.fingerprint)))
         if claim.outcome is ClaimOutcome.ACTIVE:
             return Result.fail(ErrorCode.RUN_ALREADY_ACTIVE)
         if claim.outcome is ClaimOutcome.OTHER_IDENTITY:
@@ -231,7 +233,7 @@ class TrainSkillHandler:
         try:
             return await self._train(message)
         finally:
-            await runs.release(message.run_id)
+            await ask_store(runs.release(message.run_id))
 
     async def _train(self, message: TrainSkill) -> Result[TrainingRun]:
         """Follow the loop to its end, and keep what became of the run, whatever ends it."""
@@ -266,8 +268,10 @@ class TrainSkillHandler:
             raise
         finally:
             run = state.as_run(stop, None if failure is None else failure.code.value)
-            await self._ports.keeping.runs.save(run)
-            await self._ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
+            try:
+                await ask_store(self._ports.keeping.runs.save(run))
+            finally:
+                await self._ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
         return Result.ok(run) if failure is None else Result.fail(failure.code, *failure.fields)
 
     async def _loop(self, state: TrainingState, passes: RunPasses) -> AsyncGenerator[TrainingState, None]:
@@ -275,7 +279,8 @@ class TrainSkillHandler:
         config, ports = state.config, self._ports
         await passes.prepare()
         if config.recall_meta_skill:
-            state = replace(state, memory=await ports.memory.recall(memory_key(state.skill_id)) or "")
+            recalled = await ask_store(ports.memory.recall(memory_key(state.skill_id)))
+            state = replace(state, memory=recalled or "")
         await ports.publisher.publish(
             RunStarted(run_id=state.run_id, skill_id=state.skill_id, seed=state.seed, total_steps=config.total_steps)
         )
@@ -359,10 +364,19 @@ def _ending(state: TrainingState) -> tuple[StopReason, Failure | None]:
 
 def run_identity(message: TrainSkill, fingerprint: str) -> dict[str, str]:
     """What must be the same for a run id to mean the same run, by name."""
-    config = {f"config.{field.name}": str(getattr(message.config, field.name)) for field in fields(message.config)}
+    config = {
+        f"config.{field.name}": _canonical(getattr(message.config, field.name)) for field in fields(message.config)
+    }
     return {
         "skill_id": message.skill_id,
         "initial_skill": skill_hash(message.initial_skill),
         "items": fingerprint,
         **config,
     }
+
+
+def _canonical(setting: object) -> str:
+    """The same text for settings of the same meaning: 1 and 1.0, Cosine and cosine."""
+    if isinstance(setting, float) and setting.is_integer():
+        return str(int(setting))
+    return str(setting).lower()

@@ -9,8 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.infrastructure.simulation.coach import SimulatedCoach
-
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
 from burnish.domain.rollouts import SPLITS
@@ -18,6 +16,7 @@ from burnish.domain.runs import is_run_id, skill_hash
 from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
+from burnish.infrastructure.simulation.coach import SimulatedCoach
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
 from burnish.infrastructure.tasks.scorers import load_scorer

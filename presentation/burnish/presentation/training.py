@@ -28,6 +28,7 @@ from burnish.presentation.settings.environment import Environment, read_environm
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask, load_task
 from burnish.presentation.settings.mapping import effective_yaml
+from burnish.presentation.settings.models import fill_models
 from burnish.presentation.task import Task, open_task
 
 RUNS = Path("runs")
@@ -60,8 +61,7 @@ class Trained:
 
 async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: Sequence[EventSink]) -> Trained:
     """Train the task's skill into its run folder. Raises SettingsError or DataError for bad input."""
-    loaded = load_task(options.task, options.overrides)
-    environment = read_environment(loaded.base_dir, environ)
+    loaded, environment = _load(options.task, options.overrides, environ)
     async with open_task(loaded, environment) as task:
         folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
         folder.prepare()
@@ -74,12 +74,17 @@ async def evaluate_task(
     task_file: Path, overrides: Sequence[str], environ: Mapping[str, str], *, split: str, skill: Path | None
 ) -> Result[BatchScore]:
     """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
-    loaded = load_task(task_file, overrides)
-    environment = read_environment(loaded.base_dir, environ)
+    loaded, environment = _load(task_file, overrides, environ)
     async with open_task(loaded, environment) as task:
         text = task.initial_skill if skill is None else read_text(skill)
         async with open_app(rollouts=task.runner, workers=task.workers, actor=_user()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
+
+
+def _load(task_file: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> tuple[LoadedTask, Environment]:
+    loaded = load_task(task_file, overrides)
+    environment = read_environment(loaded.base_dir, environ)
+    return fill_models(loaded, environment), environment
 
 
 async def verify_audit(path: Path) -> tuple[str | None, int]:

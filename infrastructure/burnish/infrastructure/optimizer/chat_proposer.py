@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from importlib.resources import files
 from typing import Final
@@ -67,16 +68,19 @@ class ChatPatchProposer:
         return replace(patch, edits=tuple(replace(edit, source=source, skill_version=version) for edit in patch.edits))
 
     async def _ask(self, request: ChatRequest, skill: str) -> Patch:
-        """The patch in the first answer, or in the second."""
+        """The patch in the first answer, or in the second.
+
+        Read in a thread: the repair of a badly broken answer can take seconds, while other calls must go on.
+        """
         answer = await self._complete(request)
         try:
-            return read_patch(answer, skill)
+            return await asyncio.to_thread(read_patch, answer, skill)
         except UnreadablePatchError as error:
             problem = str(error)
         _log.warning("reflect.unreadable_answer", round=1, problem=problem, characters=len(answer))
         answer = await self._complete(replace(request, user=request.user + _complaint(answer, problem)))
         try:
-            return read_patch(answer, skill)
+            return await asyncio.to_thread(read_patch, answer, skill)
         except UnreadablePatchError as error:
             _log.warning("reflect.unreadable_answer", round=2, problem=str(error), characters=len(answer))
             raise PortError(ErrorCode.UNREADABLE_PATCH) from error

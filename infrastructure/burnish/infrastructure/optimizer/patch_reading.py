@@ -17,20 +17,24 @@ MAX_ANSWER_CHARACTERS = 1_048_576
 """Longer answers are refused unread."""
 
 MAX_REPAIR_CHARACTERS = 16_384
-"""Longer broken JSON is not repaired: the time that takes can grow with the square of its length."""
+"""Longer broken JSON is not repaired: on a tangle of quotation marks that takes time with the square of the length."""
 
 MAX_DEPTH = 32
 """How many objects and arrays may stand inside each other; a patch has three."""
 
 _SCAN_CHARACTERS = 4 * MAX_ANSWER_CHARACTERS  # what trying opener after opener may cost in all
-_OPENER_CHARACTERS = 64  # the fixed cost of trying one, in characters
+_OPENER_CHARACTERS = 256  # the fixed cost of trying one, in characters
 
 _OPENER = re.compile(r"[{\[]")
 _BROKEN_OPENER = re.compile(r"""(?:\[\s*)?\{\s*["'“‘]?\w+["'”’]?\s*:""")  # an object's first key, or a list of objects
 _PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]', re.DOTALL)  # a whole string, a bracket, a lone quote
 _FENCE = re.compile(r"^[ \t]*+`{3,}+[ \t]*+([\w-]*+)[ \t]*+\r?$", re.MULTILINE)
-_EMPTY_LIST = re.compile(r"\[\s*\]")
+_EDITS = re.compile(r"""edits["'”’]?\s*:\s*\[\s*(?P<first>[{\]])""")  # the list, and whether it opens an object or ends
+_NOTHING = "it holds no JSON object with a list of edits"
 _THOUGHTS_END = "</think>"
+_DECODER = json.JSONDecoder(
+    strict=False, parse_int=str, parse_float=str, parse_constant=str
+)  # numbers as they are written
 _EDIT_KEYS = frozenset(EditAnswer.model_fields)
 
 _QUOTED = re.compile(r'(?<!`)`[^`]{1,40}`(?!`)|"[^"]{0,40}"')
@@ -111,8 +115,7 @@ def _parsed(text: str) -> object:
     if not text.startswith(("{", "[")) or _end(text, 0) != len(text):
         return None
     try:
-        # Numbers stay as they are written.
-        return cast("object", json.loads(text, strict=False, parse_int=str, parse_float=str, parse_constant=str))
+        return cast("object", _DECODER.decode(text))
     except ValueError:
         return None
 
@@ -123,6 +126,8 @@ def _end(text: str, start: int) -> int | None:
     for piece in _PIECE.finditer(text, start):
         mark = text[piece.start()]
         if mark == '"':
+            if piece.end() == piece.start() + 1:
+                return None  # a string that never ends
             continue
         depth += 1 if mark in "{[" else -1
         if depth == 0:
@@ -165,26 +170,31 @@ def _last_inside(text: str) -> Mapping[str, object] | None:
 def _repaired(text: str) -> Mapping[str, object]:
     """What the broken object in the text was meant to be, from its opener to the last closer.
 
-    Refused rather than completed or guessed: an object that ends inside a string (it was cut off), an edit in which
-    a quotation mark made a key of its text, an empty list that the answer does not have.
+    Refused rather than completed or guessed: an object that ends inside a string (it was cut off), a list of edits that
+    holds something else than objects, an edit in which a quotation mark made a key of its text.
     """
     opener = _BROKEN_OPENER.search(text)
     end = max(text.rfind("}"), text.rfind("]")) + 1
     if opener is None or end < opener.end():
-        raise UnreadablePatchError("it holds no JSON object with a list of edits")
+        raise UnreadablePatchError(_NOTHING)
     start = opener.start()
     if any(piece.group() == '"' for piece in _PIECE.finditer(text, start)):
         raise UnreadablePatchError("its JSON ends inside a string: it is cut off, or a quotation mark is not escaped")
+    listed = _EDITS.search(text, start, end)
+    if listed is None and text[start] != "[":
+        raise UnreadablePatchError(_NOTHING)
     shape = _shape(_mended(text[start:end]), bare_empty=False)
     if shape is None:
-        raise UnreadablePatchError("it holds no JSON object with a list of edits")
+        raise UnreadablePatchError(_NOTHING)
     edits = cast("Sequence[object]", shape["edits"])
-    strange = any(
-        isinstance(edit, dict) and not _EDIT_KEYS.issuperset(cast("dict[str, object]", edit)) for edit in edits
-    )
-    if strange or (not edits and _EMPTY_LIST.search(text, start, end) is None):
+    is_said_to_be_empty = listed is not None and listed["first"] == "]"
+    if bool(edits) is is_said_to_be_empty or not all(map(_has_edit_keys_only, edits)):
         raise UnreadablePatchError("its JSON is broken, and what was meant is not clear")
     return shape
+
+
+def _has_edit_keys_only(value: object) -> bool:
+    return isinstance(value, dict) and _EDIT_KEYS.issuperset(cast("dict[str, object]", value))
 
 
 def _mended(text: str) -> object:

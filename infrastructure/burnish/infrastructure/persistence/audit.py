@@ -44,7 +44,7 @@ def anchor_of(records: Sequence[AuditRecord]) -> AuditAnchor:
 def verify(records: Sequence[AuditRecord], anchor: AuditAnchor | None = None) -> str | None:
     """What is wrong with a log, in one line naming the first bad record; None when nothing is.
 
-    Finds an altered, missing or reordered record; with the anchor also a cut tail.
+    Finds an altered, missing or reordered record; with an anchor taken at any earlier time also a cut tail.
     """
     previous = GENESIS
     for place, record in enumerate(records):
@@ -55,10 +55,12 @@ def verify(records: Sequence[AuditRecord], anchor: AuditAnchor | None = None) ->
         if record.hash != _hash(record.entry, record.sequence, record.previous):
             return f"record {place} was altered"
         previous = record.hash
-    if anchor is not None and len(records) != anchor.count:
+    if anchor is None:
+        return None
+    if len(records) < anchor.count:
         return f"there are {len(records)} records where the anchor counts {anchor.count}"
-    if anchor is not None and previous != anchor.head:
-        return "the last record is not the one the anchor names"
+    if anchor_of(records[: anchor.count]).head != anchor.head:
+        return f"record {anchor.count - 1} is not the one the anchor names"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
 
 SCHEMA_VERSION = 1
 
@@ -46,6 +46,18 @@ checkpoints = Table(
     Column("memory", Text, nullable=False),
     Index("checkpoints_by_score", "run_id", "score"),
 )
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("run_id", String(128), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("is_error", Boolean, nullable=False),
+    Column("step", Integer, nullable=False),
+)
+"""A row an answer of the outside world; `name` is the SHA-256 of the key, `step` the run's step when it came."""
 
 memory = Table(
     "memory",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.settings.errors import SettingsError, shown_path
 
 MAX_BYTES = 1 << 20
 
@@ -28,9 +28,9 @@ def read_dotenv(file: Path, names: Collection[str]) -> dict[str, str]:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SettingsError((f"{shown(str(file))}: cannot be read: {error.strerror}",)) from None
+        raise SettingsError((f"{shown_path(str(file))}: cannot be read: {error.strerror}",)) from None
     if len(content) > MAX_BYTES:
-        raise SettingsError((f"{shown(str(file))}: is larger than {MAX_BYTES // 1024} KiB",))
+        raise SettingsError((f"{shown_path(str(file))}: is larger than {MAX_BYTES // 1024} KiB",))
     values: dict[str, str] = {}
     # What is not UTF-8 is replaced: it can only matter in a value, which is then found unusable under its name.
     lines = content.decode("utf-8-sig", errors="replace").splitlines()
@@ -42,7 +42,7 @@ def read_dotenv(file: Path, names: Collection[str]) -> dict[str, str]:
         if value.startswith(("'", '"')):
             quoted = _QUOTED.fullmatch(value)
             if quoted is None:
-                where = f"{shown(str(file))}:{number}"
+                where = f"{shown_path(str(file))}:{number}"
                 raise SettingsError(
                     (f"{where}: {match['name']}: a quote that does not close: close it on the same line",)
                 )

@@ -19,6 +19,11 @@ def shown(text: str, limit: int = _MAX_SHOWN) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
 
 
+def shown_path(path: str) -> str:
+    """A file's path fit for a one-line message: of a long one, the end, which tells files apart."""
+    return shown(path if len(path) <= _MAX_SHOWN else f"…{path[1 - _MAX_SHOWN :]}")
+
+
 def listed(names: tuple[str, ...], last: str = "or") -> str:
     """The names as people enumerate them: `a, b or c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

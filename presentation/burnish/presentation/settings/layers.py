@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.settings.errors import SettingsError, shown, shown_path
 from burnish.presentation.settings.keys import SECTIONS
 from burnish.presentation.settings.yaml_text import MAX_DEPTH, Value, YamlError, read_document, read_value
 
@@ -53,7 +53,7 @@ def read_chain(path: Path) -> tuple[Layer, ...]:
     while True:
         known, content = _read_file(file, name, built_upon=layers[-1].name if layers else None)
         if known in seen:
-            chain = " -> ".join(shown(passed) for passed in (*(layer.name for layer in layers), name))
+            chain = " -> ".join(shown_path(passed) for passed in (*(layer.name for layer in layers), name))
             raise _error(layers[-1].name, f"{BASE}: leads in a circle: {chain}")
         if len(layers) == MAX_CHAIN:
             raise _error(name, f"{BASE}: more than {MAX_CHAIN} files build on one another")
@@ -99,12 +99,12 @@ def _nested(names: Sequence[str], value: Value) -> dict[str, Value]:
 
 
 def _error(name: str, problem: str) -> SettingsError:
-    return SettingsError((f"{shown(name)}: {problem}",))
+    return SettingsError((f"{shown_path(name)}: {problem}",))
 
 
 def _read_file(file: Path, name: str, *, built_upon: str | None) -> tuple[tuple[int, int], bytes]:
     """The file's identity, and its content."""
-    via = f" ({BASE} of {shown(built_upon)})" if built_upon is not None else ""
+    via = f" ({BASE} of {shown_path(built_upon)})" if built_upon is not None else ""
     try:
         status = file.stat()
         if stat.S_ISDIR(status.st_mode):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pydantic import ValidationError
 
-from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.settings.errors import SettingsError, shown_path
 from burnish.presentation.settings.keys import KEYS
 from burnish.presentation.settings.layers import Layer, merge, read_chain, read_options
 from burnish.presentation.settings.problems import explain
@@ -54,11 +54,11 @@ def load_task(path: Path | str, overrides: Sequence[str] = ()) -> LoadedTask:
         problems = error.errors(include_url=False)
         # A rule across keys can fail at a key nobody set: the task file is where to set it.
         found = [
-            f"{shown(_origin(layers, tuple(map(str, problem['loc']))) or str(file))}: {explain(problem)}"
+            f"{shown_path(_origin(layers, tuple(map(str, problem['loc']))) or str(file))}: {explain(problem)}"
             for problem in problems[:MAX_PROBLEMS]
         ]
         left = len(problems) - len(found)
-        more = (f"{shown(str(file))}: and {left} more of this kind",) if left else ()
+        more = (f"{shown_path(str(file))}: and {left} more of this kind",) if left else ()
         raise SettingsError((*lines, *found, *more)) from None
     if lines:
         raise SettingsError(lines)
