@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from dependency_injector import providers
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -25,7 +26,7 @@ from burnish.application.train_skill import TrainSkill
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Edit, EditOp, Patch
 from burnish.domain.rollouts import Rollout, RolloutBatch
-from burnish.presentation.container import Container, assemble
+from burnish.presentation.container import Container
 
 Attempt = Callable[[str, str], "Rollout | float"]
 """Skill and item id to a rollout, or to its score; may raise."""
@@ -358,7 +359,11 @@ class Telescope:
     def __post_init__(self) -> None:
         self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.meters = MeterProvider([self.reader])
-        self.container = assemble(None, tracer=self.tracers.get_tracer("test"), meter=self.meters.get_meter("test"))
+        self.container = Container()
+        self.container.override_providers(
+            tracer=providers.Object(self.tracers.get_tracer("test")),
+            meter=providers.Object(self.meters.get_meter("test")),
+        )
 
     def spans(self, name: str | None = None) -> list[ReadableSpan]:
         """The spans that ended, perhaps of one name only."""

@@ -87,6 +87,7 @@ class Audit:
                 subject=subject if isinstance(subject, str) and is_run_id(subject) else "",
                 outcome=outcome,
                 digest=_digest(message),
+                position=message.position,
             )
             await self._audit_log.append(entry)
         except (Exception, asyncio.CancelledError) as error:

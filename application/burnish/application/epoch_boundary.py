@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -38,6 +39,7 @@ class BoundaryPorts:
     sender: Sender
     publisher: Publisher
     telemetry: StageTelemetry
+    is_replaying: Callable[[], bool]
 
 
 async def slow_update(
@@ -69,6 +71,8 @@ async def _compare(state: TrainingState, prior_skill: str, ports: BoundaryPorts)
         result = await ports.sender.send(
             SlowUpdate(
                 run_id=state.run_id,
+                epoch=state.epoch,
+                replayed=ports.is_replaying(),
                 prior_rollouts=prior.rollouts,
                 current_rollouts=current.rollouts,
                 prior_skill=prior_skill,
@@ -144,6 +148,8 @@ async def extend_memory(
                 current_score=state.current.score(state.config) or 0.0,
                 prior_memory=state.memory,
                 analysis=analysis,
+                is_in_run=True,
+                replayed=ports.is_replaying(),
             )
         )
     code = None if result.failure is None else result.failure.code.value

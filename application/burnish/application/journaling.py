@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -25,47 +27,65 @@ class Answer(Generic[T]):
 
 
 class RunJournal:
-    """The journal of one run in one attempt.
-
-    `step` is where the loop is now. `is_replaying` tells whether everything asked so far was answered by what an earlier
-    attempt had kept.
-    """
+    """The journal of one run in one attempt; `epoch` and `step` (1-based) are where the loop is now."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
         self._run_id = run_id
-        self._asked = False
-        self._kept = False
+        self._has_asked = False
+        self._has_kept = False
+        self.epoch = 0
         self.step = 0
 
     async def prepare(self) -> None:
         """Look whether an earlier attempt has kept answers."""
-        self._kept = await self._journal.count(self._run_id) > 0
+        self._has_kept = await self._journal.count(self._run_id) > 0
 
     @property
     def is_replaying(self) -> bool:
         """Whether an earlier attempt answered everything so far."""
-        return self._kept and not self._asked
+        return self._has_kept and not self._has_asked
 
     async def answer(self, key: str, codec: TypeAdapter[T], ask: Callable[[], Awaitable[Answer[T]]]) -> T:
         """What is kept under the key; without that, what `ask` brings, once it is durable."""
         kept = await self._journal.find(self._run_id, key)
         if kept is not None:
             return codec.validate_json(kept.answer)
-        self._asked = True
+        self._has_asked = True
+        step = self.step
         answer = await ask()
         text = codec.dump_json(answer.value).decode()
-        entry = JournalEntry(key=key, answer=text, is_error=answer.is_error, step=self.step)
-        await self._journal.append(self._run_id, entry)
+        await self._journal.append(
+            self._run_id, JournalEntry(key=key, answer=text, is_error=answer.is_error, step=step)
+        )
         return answer.value
 
 
-def journal_key(kind: str, *position: str | int, request: object = None) -> str:
-    """What is asked, as canonical JSON: its kind, where in the run, and a digest of the request itself."""
-    parts: list[str | int] = [kind, *position]
-    if request is not None:
-        parts.append(f"sha256:{digest_of(request)}")
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+_active: ContextVar[RunJournal | None] = ContextVar("burnish_run_journal", default=None)
+
+
+def active_journal() -> RunJournal | None:
+    """The journal of the run this code works for; None outside of a run.
+
+    A context variable, because the end of an epoch goes through the mediator: handlers there must find the journal of
+    the run that sent the message, and two runs side by side must not meet.
+    """
+    return _active.get()
+
+
+@contextmanager
+def journaling(journal: RunJournal) -> Generator[None]:
+    """Let everything asked in the block go through this journal."""
+    token = _active.set(journal)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def journal_key(kind: str, *parts: str | int) -> str:
+    """What is asked, as canonical JSON."""
+    return json.dumps([kind, *parts], ensure_ascii=False, separators=(",", ":"))
 
 
 def digest_of(request: object) -> str:

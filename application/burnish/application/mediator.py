@@ -40,6 +40,11 @@ class Message(Generic[R]):
         """Pair this message type with its handler; type checkers reject a mismatch."""
         return Route(cls, handler)
 
+    @property
+    def position(self) -> str:
+        """Where in its run the message has its place; empty for one that may be sent any number of times."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Command(Message[R]):

@@ -33,6 +33,13 @@ class MetaSkillUpdate(Command[str]):
     current_score: Annotated[float, Ge(0), Le(1)]
     prior_memory: str = ""
     analysis: SlowUpdateAnalysis | None = None
+    is_in_run: bool = False
+    replayed: bool = False
+
+    @property
+    def position(self) -> str:
+        """Its epoch, when a run sends it."""
+        return f"epoch {self.epoch}" if self.is_in_run else ""
 
     def violations(self) -> tuple[str, ...]:
         """Run and skill ids have a form."""
@@ -41,6 +48,8 @@ class MetaSkillUpdate(Command[str]):
 
 class CountedMemory:
     """The default writer: number, score and length of every epoch (system A)."""
+
+    is_pure = True
 
     async def write(self, summary: EpochSummary) -> str:
         """The prior memory with this epoch's entry."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pydantic import TypeAdapter
+
 from burnish.application.cancellation import pass_on_cancellation
+from burnish.application.journaling import Answer, active_journal, journal_key
 from burnish.application.log import get_logger
-from burnish.application.ports import ItemCatalog, NotConfiguredError, PortError, RolloutRunner
+from burnish.application.ports import ItemCatalog, ItemFingerprints, NotConfiguredError, PortError, RolloutRunner
+from burnish.application.redaction import fit_to_keep
 from burnish.application.result import ErrorCode
 from burnish.domain.rollouts import (
     BatchScore,
@@ -22,8 +26,12 @@ from burnish.domain.rollouts import (
     is_item_id,
     score_batch,
 )
+from burnish.domain.runs import skill_hash
 
 _log = get_logger(__name__)
+
+_ROLLOUT = TypeAdapter(Rollout)
+_BATCH: TypeAdapter[tuple[Rollout, ...] | None] = TypeAdapter(tuple[Rollout, ...] | None)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -85,9 +93,11 @@ class PassRunner:
     Anything else a runner raises makes its items missing data with the code `skill_training.rollout.call_failed`.
     """
 
-    def __init__(self, runner: RolloutRunner, *, workers: int) -> None:
+    def __init__(self, runner: RolloutRunner, *, workers: int, secrets: Sequence[str] = ()) -> None:
         self._runner = runner
+        self._secrets = tuple(secrets)
         self._catalog = runner if isinstance(runner, ItemCatalog) else None
+        self._contents = runner if isinstance(runner, ItemFingerprints) else None
         self._workers = workers
         self._slots = asyncio.Semaphore(workers)
 
@@ -102,7 +112,7 @@ class PassRunner:
         return "" if self._catalog is None else self._catalog.fingerprint
 
     async def item_ids(self, split: str) -> tuple[str, ...]:
-        """The items of the split. Raises PortError when they cannot be listed, there are none, or ids are odd or not unique."""
+        """The items of the split. Raises PortError when it cannot list any, or their ids are odd or not unique."""
         if self._catalog is None:
             return ()
         try:
@@ -122,13 +132,13 @@ class PassRunner:
         """One call an item; answers in the order of `keys` (item id, repeat), whatever order they come in."""
         answers: list[Rollout | PortError | None] = [None] * len(keys)
         waiting = iter(range(len(keys)))
+        digest = skill_hash(skill)
 
         async def work() -> None:
             for index in waiting:
                 item, repeat = keys[index]
                 batch = RolloutBatch(split, size=1, seed=seed, item_ids=(item,), repeat=repeat)
-                async with self._slots:
-                    answers[index] = await self._ask_one(skill, batch)
+                answers[index] = await self._ask_one(skill, digest, batch)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(min(self._workers, len(keys))):
@@ -142,9 +152,8 @@ class PassRunner:
 
     async def ask_batch(self, skill: str, batch: RolloutBatch) -> Pass:
         """One call for the whole batch: of `batch.item_ids`, or of at most `batch.size` items of the runner's choice."""
-        async with self._slots:
-            rollouts = await self._call(skill, batch)
         pinned = batch.item_ids
+        rollouts = await self._ask_whole(skill, batch)
         if rollouts is None:
             missing = tuple(_missing(item) for item in pinned)
             lost = 0 if pinned else batch.size
@@ -157,19 +166,46 @@ class PassRunner:
         ids = pinned or tuple(by_id)
         return Pass(keys=_keys(ids, batch.repeat), rollouts=tuple(by_id[item] for item in ids), seed=batch.seed)
 
-    async def _ask_one(self, skill: str, batch: RolloutBatch) -> Rollout | PortError:
+    async def _ask_one(self, skill: str, digest: str, batch: RolloutBatch) -> Rollout | PortError:
+        """The rollout of one item, from the journal if it is there; what breaks the contract is returned, not raised."""
+        journal = active_journal()
         (item,) = batch.item_ids
         try:
-            rollouts = await self._call(skill, batch)
-            if rollouts is None:
-                return _missing(item)
-            if [rollout.item_id for rollout in rollouts] != [item]:
-                return PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item)
-            return rollouts[0]
+            if journal is None:
+                return (await self._try_one(skill, batch)).value
+            fingerprint = "" if self._contents is None else self._contents.item_fingerprint(batch.split, item)
+            key = journal_key("rollout", batch.split, item, batch.repeat, digest, fingerprint, self.fingerprint)
+            return await journal.answer(key, _ROLLOUT, lambda: self._try_one(skill, batch))
         except PortError as error:
             return error
 
-    async def _call(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout] | None:
+    async def _try_one(self, skill: str, batch: RolloutBatch) -> Answer[Rollout]:
+        (item,) = batch.item_ids
+        async with self._slots:
+            rollouts = await self._call(skill, batch)
+        if rollouts is None:
+            return Answer(_missing(item), is_error=True)
+        if [rollout.item_id for rollout in rollouts] != [item]:
+            raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item)
+        return Answer(rollouts[0], is_error=rollouts[0].error is not None)
+
+    async def _ask_whole(self, skill: str, batch: RolloutBatch) -> tuple[Rollout, ...] | None:
+        """A batch's rollouts, from the journal if they are there; None when the runner raised."""
+
+        async def ask() -> Answer[tuple[Rollout, ...] | None]:
+            async with self._slots:
+                rollouts = await self._call(skill, batch)
+            return Answer(rollouts, is_error=rollouts is None)
+
+        journal = active_journal()
+        if journal is None:
+            return (await ask()).value
+        key = journal_key(
+            "batch", batch.split, batch.size, batch.seed, batch.repeat, skill_hash(skill), *batch.item_ids
+        )
+        return await journal.answer(key, _BATCH, ask)
+
+    async def _call(self, skill: str, batch: RolloutBatch) -> tuple[Rollout, ...] | None:
         """The runner's checked answer; None when it raised."""
         try:
             rollouts = tuple(await self._runner.run(skill, batch))
@@ -184,7 +220,16 @@ class PassRunner:
             return None
         for rollout in rollouts:
             _check(rollout)
-        return rollouts
+        return tuple(self._clean(rollout) for rollout in rollouts)
+
+    def _clean(self, rollout: Rollout) -> Rollout:
+        """The rollout with its texts fit to be kept: no known secrets, nothing that UTF-8 cannot carry."""
+        return replace(
+            rollout,
+            trajectory=fit_to_keep(rollout.trajectory, self._secrets),
+            prediction=fit_to_keep(rollout.prediction, self._secrets),
+            fail_reason=fit_to_keep(rollout.fail_reason, self._secrets),
+        )
 
 
 async def side_by_side(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:

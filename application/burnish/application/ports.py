@@ -32,6 +32,16 @@ class NotConfiguredError(PortError):
     """A port that nobody brought was used: the run ends at once with this code."""
 
 
+@runtime_checkable
+class Pure(Protocol):
+    """Optional on an optimizer port: it asks nobody, equal requests have equal answers, so nothing of it is journaled."""
+
+    @property
+    def is_pure(self) -> bool:
+        """True."""
+        ...
+
+
 # --- the agent -------------------------------------------------------------------------------------------------------
 
 
@@ -58,6 +68,15 @@ class ItemCatalog(Protocol):
 
     async def item_ids(self, split: str) -> Sequence[str]:
         """All items of the split (train, val or test), in a stable order; empty when there are none."""
+        ...
+
+
+@runtime_checkable
+class ItemFingerprints(Protocol):
+    """Optional on the same object as the runner: it tells when an item changes, whatever its id."""
+
+    def item_fingerprint(self, split: str, item_id: str) -> str:
+        """A digest of all that an item consists of."""
         ...
 
 
@@ -182,11 +201,11 @@ class ClaimOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Whether a run may be trained now; the names of identity keys that differ; the run that has ended well."""
+    """Whether a run may be trained now; the names of identity keys that differ; the run as it was left, if it was."""
 
     outcome: ClaimOutcome
     differing: tuple[str, ...] = ()
-    finished: TrainingRun | None = None
+    known: TrainingRun | None = None
 
 
 @runtime_checkable
@@ -205,8 +224,8 @@ class RunStore(Protocol):
         """Keep how far the run has come; the records of its steps are those given to `append`."""
         ...
 
-    async def append(self, run_id: str, record: StepRecord) -> None:
-        """Keep one more record of the run."""
+    async def append(self, run_id: str, position: int, record: StepRecord) -> None:
+        """Keep the run's record number `position` (from 0); the same one again changes nothing."""
         ...
 
     async def get(self, run_id: str) -> TrainingRun | None:
@@ -215,6 +234,10 @@ class RunStore(Protocol):
 
     async def list(self) -> Sequence[TrainingRun]:
         """All runs, in the order they were first claimed."""
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Drop the run and its records."""
         ...
 
 
@@ -283,6 +306,7 @@ class AuditEntry:
     subject: str
     outcome: str
     digest: str
+    position: str = ""
 
 
 @runtime_checkable

@@ -49,7 +49,7 @@ async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -
     """Store and tell what `state` has over `kept`; raises PortError when progress cannot be kept."""
     for place in range(len(kept.records), len(state.records)):
         record, before = state.records[place], state.records[place - 1] if place else None
-        await ask_store(ports.runs.append(state.run_id, record))
+        await ask_store(ports.runs.append(state.run_id, place, record))
         if record.action is not None and record.reason in _GATED and not _would_hide(before, record):
             await _save_checkpoint(state, record, record.action, ports)
         ports.telemetry.count_step(record)

@@ -62,3 +62,15 @@ def _without_token(word: re.Match[str]) -> str:
     token = word[0][start:]
     telling = len(token) >= 12 and re.search(r"\d", token) and re.search(r"[A-Za-z]", token)
     return word[0][:start] + REDACTED if telling else word[0]
+
+
+def fit_to_keep(text: str, known: Iterable[str] = ()) -> str:
+    """`text` as it may be kept and shown: known secrets masked, code points that UTF-8 cannot carry replaced."""
+    for secret in known:
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, REDACTED)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

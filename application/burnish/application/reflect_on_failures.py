@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import MaxLen, MinLen
@@ -12,6 +13,7 @@ from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command
 from burnish.application.ports import PatchProposer, PortError, ReflectionInput
+from burnish.application.redaction import fit_to_keep
 from burnish.application.result import ErrorCode, Result
 from burnish.domain.edits import Edit, EditOp, Patch
 from burnish.domain.regions import MAX_SKILL_CHARACTERS
@@ -65,8 +67,11 @@ class ReflectOnFailuresHandler:
             return Result.fail(error.code, *error.fields)
 
 
-async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput) -> Patch:
-    """The proposer's patch. Raises PortError with its code when it raised, returned nothing, or no proper patch."""
+async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput, secrets: Sequence[str] = ()) -> Patch:
+    """The proposer's patch, its texts fit to be kept.
+
+    Raises PortError with its code when the proposer raised, returned nothing, or no proper patch.
+    """
     try:
         patch = await proposer.propose(reflection)
     except (Exception, asyncio.CancelledError) as error:
@@ -76,7 +81,12 @@ async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput) -> 
         raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
     if patch is None:
         raise PortError(ErrorCode.PROPOSER_RETURNED_NULL)
-    return checked_patch(patch)
+    checked = checked_patch(patch)
+    edits = tuple(
+        replace(edit, content=fit_to_keep(edit.content, secrets), target=fit_to_keep(edit.target, secrets))
+        for edit in checked.edits
+    )
+    return Patch(edits, fit_to_keep(checked.reasoning, secrets))
 
 
 def checked_patch(patch: Patch) -> Patch:

@@ -45,6 +45,7 @@ class RunPasses:
         self._seed = seed
         self._train_items: tuple[str, ...] = ()
         self._pinned: dict[str, tuple[str, ...]] = {}
+        self.rollouts_saved = 0
         self._plan: tuple[int, tuple[tuple[PlannedItem, ...], ...]] = (0, ())
 
     async def prepare(self) -> None:
@@ -90,6 +91,7 @@ class RunPasses:
                 if left and self._runner.lists_items:
                     reachable = self._ceiling(done, left, current, best)
                     if reachable.is_hopeless:
+                        self.rollouts_saved += len(left)
                         return Validated(scored=done, stopped=reachable)
         return Validated(scored=done)
 

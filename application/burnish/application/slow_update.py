@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annotated_types import MaxLen, MinLen
+from annotated_types import Ge, MaxLen, MinLen
 
 from burnish.application.mediator import Command
 from burnish.application.ports import EpochComparison, GuidanceWriter
@@ -26,6 +26,13 @@ class SlowUpdate(Command[SlowUpdateAnalysis]):
     current_skill: Annotated[str, MaxLen(MAX_SKILL_CHARACTERS)] = ""
     previous_guidance: str = ""
     run_id: str = ""
+    epoch: Annotated[int, Ge(0)] = 0
+    replayed: bool = False
+
+    @property
+    def position(self) -> str:
+        """Its epoch, in a run."""
+        return f"epoch {self.epoch}" if self.epoch else ""
 
     def violations(self) -> tuple[str, ...]:
         """A run's id, if there is one, has a form."""
@@ -34,6 +41,8 @@ class SlowUpdate(Command[SlowUpdateAnalysis]):
 
 class ComparedGuidance:
     """The default writer: the guidance that follows from the counts alone."""
+
+    is_pure = True
 
     async def write(self, comparison: EpochComparison) -> str:
         """The analysis's own guidance."""

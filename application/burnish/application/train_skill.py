@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, TypedDict
 
 from annotated_types import MaxLen
@@ -24,6 +24,7 @@ from burnish.application.events import (
     Stage,
 )
 from burnish.application.final_scores import promote_final, score_test_split
+from burnish.application.journaling import RunJournal, journaling
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command, Publisher, Sender
 from burnish.application.meta_skill_update import memory_key
@@ -31,6 +32,7 @@ from burnish.application.passes import Pass, PassRunner, side_by_side
 from burnish.application.ports import (
     ClaimOutcome,
     EditSelector,
+    Journal,
     KnowledgeMemory,
     NotConfiguredError,
     PatchAggregator,
@@ -42,6 +44,14 @@ from burnish.application.record_keeping import KeepingPorts, ask_store, keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode, Failure, Result
 from burnish.application.run_passes import RunPasses
+from burnish.application.run_rules import (
+    MarkingPublisher,
+    drawn_seed,
+    ending_of,
+    first_undecided_step,
+    recalled_memory,
+    run_identity,
+)
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.domain.config import TrainSkillConfig
@@ -49,7 +59,7 @@ from burnish.domain.edits import ApplyReport, Patch, apply_patch
 from burnish.domain.gate import GateAction
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
 from burnish.domain.rollouts import batch_seed
-from burnish.domain.runs import StepReason, StopReason, TrainingRun, is_run_id, skill_hash
+from burnish.domain.runs import StepReason, StopReason, TrainingRun, is_run_id
 from burnish.domain.schedule import learning_rate
 
 _log = get_logger(__name__)
@@ -207,6 +217,7 @@ class TrainingPorts:
     aggregator: PatchAggregator
     selector: EditSelector
     memory: KnowledgeMemory
+    journal: Journal
     keeping: KeepingPorts
     sender: Sender
     publisher: Publisher
@@ -228,38 +239,52 @@ class TrainSkillHandler:
             return Result.fail(ErrorCode.RUN_ALREADY_ACTIVE)
         if claim.outcome is ClaimOutcome.OTHER_IDENTITY:
             return Result.fail(ErrorCode.RUN_IDENTITY_MISMATCH, *claim.differing)
-        if claim.finished is not None:
-            return Result.ok(claim.finished)
+        if claim.outcome is ClaimOutcome.FINISHED and claim.known is not None:
+            return Result.ok(claim.known)
         try:
-            return await self._train(message)
+            if claim.known is not None and (step := first_undecided_step(claim.known)) is not None:
+                await ask_store(self._ports.journal.forget_errors(message.run_id, from_step=step))
+            journal = RunJournal(self._ports.journal, message.run_id)
+            await ask_store(journal.prepare())
+            with journaling(journal):
+                return await _Training(message, self._ports, journal).follow()
         finally:
             await ask_store(runs.release(message.run_id))
 
-    async def _train(self, message: TrainSkill) -> Result[TrainingRun]:
+
+class _Training:
+    """One attempt at one run: the loop, and what is kept and told of it."""
+
+    def __init__(self, message: TrainSkill, ports: TrainingPorts, journal: RunJournal) -> None:
+        publisher = MarkingPublisher(ports.publisher, journal)
+        self._message = message
+        self._ports = replace(ports, publisher=publisher, keeping=replace(ports.keeping, publisher=publisher))
+        self._journal = journal
+
+    async def follow(self) -> Result[TrainingRun]:
         """Follow the loop to its end, and keep what became of the run, whatever ends it."""
-        config, initial = message.config, ScoredSkill(message.initial_skill)
+        message, ports = self._message, self._ports
+        initial = ScoredSkill(message.initial_skill)
         state = TrainingState(
             run_id=message.run_id,
             skill_id=message.skill_id,
-            config=config,
-            seed=config.seed or self._ports.draw_seed(),
+            config=message.config,
+            seed=message.config.seed or await drawn_seed(ports.draw_seed, self._journal),
             current=initial,
             best=initial,
-            total_steps=config.total_steps,
+            total_steps=message.config.total_steps,
         )
-        passes = RunPasses(self._ports.passes, config, seed=state.seed)
+        passes = RunPasses(ports.passes, message.config, seed=state.seed)
         stop, failure = StopReason.CANCELLED, None
         try:
             async with aclosing(self._loop(state, passes)) as states:
                 async for reached in states:
                     kept, state = state, reached
-                    await keep(kept, state, self._ports.keeping)
-            stop, failure = _ending(state)
+                    await keep(kept, state, ports.keeping)
+            stop, failure = ending_of(state, INCONCLUSIVE_STEPS)
             if failure is None:
-                state = await promote_final(state, passes, self._ports.publisher, self._ports.telemetry)
-                state = await score_test_split(
-                    state, message.initial_skill, passes, self._ports.publisher, self._ports.telemetry
-                )
+                state = await promote_final(state, passes, ports.publisher, ports.telemetry)
+                state = await score_test_split(state, message.initial_skill, passes, ports.publisher, ports.telemetry)
         except PortError as error:
             _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
             stop, failure = StopReason.FAILED, Failure(error.code, error.fields)
@@ -267,11 +292,11 @@ class TrainSkillHandler:
             stop, failure = StopReason.FAILED, Failure(ErrorCode.UNEXPECTED)
             raise
         finally:
-            run = state.as_run(stop, None if failure is None else failure.code.value)
+            run = state.as_run(stop, None if failure is None else failure.code.value, saved=passes.rollouts_saved)
             try:
-                await ask_store(self._ports.keeping.runs.save(run))
+                await ask_store(ports.keeping.runs.save(run))
             finally:
-                await self._ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
+                await ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
         return Result.ok(run) if failure is None else Result.fail(failure.code, *failure.fields)
 
     async def _loop(self, state: TrainingState, passes: RunPasses) -> AsyncGenerator[TrainingState, None]:
@@ -279,8 +304,8 @@ class TrainSkillHandler:
         config, ports = state.config, self._ports
         await passes.prepare()
         if config.recall_meta_skill:
-            recalled = await ask_store(ports.memory.recall(memory_key(state.skill_id)))
-            state = replace(state, memory=recalled or "")
+            recalled = await recalled_memory(ports.memory, memory_key(state.skill_id), self._journal)
+            state = replace(state, memory=recalled)
         await ports.publisher.publish(
             RunStarted(run_id=state.run_id, skill_id=state.skill_id, seed=state.seed, total_steps=config.total_steps)
         )
@@ -293,7 +318,11 @@ class TrainSkillHandler:
             telemetry=ports.telemetry,
         )
         boundary_ports = BoundaryPorts(
-            passes=passes, sender=ports.sender, publisher=ports.publisher, telemetry=ports.telemetry
+            passes=passes,
+            sender=ports.sender,
+            publisher=ports.publisher,
+            telemetry=ports.telemetry,
+            is_replaying=lambda: self._journal.is_replaying,
         )
         prior_skill: str | None = None
         for epoch in range(1, config.epochs + 1):
@@ -321,6 +350,7 @@ class TrainSkillHandler:
         """Stage 1 of a step; before the first one, the initial skill's validation score as well."""
         telemetry = self._ports.telemetry
         state = replace(state, epoch=epoch, step=state.step + 1, schedule_step=state.step)
+        self._journal.epoch, self._journal.step = epoch, state.step
         rollout = passes.train(state.current.text, epoch=epoch, step=step)
         with telemetry.stage(Stage.ROLLOUT):
             if state.step > 1 or not state.config.evaluate_baseline:
@@ -345,38 +375,3 @@ class TrainSkillHandler:
         await self._ports.publisher.publish(
             PassScored(run_id=state.run_id, step=state.step, epoch=state.epoch, stage=stage, score=done.score)
         )
-
-
-def _ending(state: TrainingState) -> tuple[StopReason, Failure | None]:
-    """Why the loop ended, and the failure it amounts to when the world outside did not work (design, section 5.9)."""
-    if state.consecutive_inconclusive >= INCONCLUSIVE_STEPS:
-        usable = state.has_rollouts or state.baseline is not None
-        code = ErrorCode.RUN_INCONCLUSIVE if usable else ErrorCode.RUN_NOTHING_WORKED
-        return StopReason.FAILED, Failure(code)
-    if state.patience_is_over:
-        if state.consecutive_failures == state.consecutive_rejects:
-            return StopReason.OPTIMIZER_FAILED, Failure(ErrorCode.RUN_OPTIMIZER_FAILED)
-        return StopReason.PATIENCE, None
-    if not state.decided_steps:
-        return StopReason.FAILED, Failure(ErrorCode.RUN_NOTHING_WORKED)
-    return StopReason.COMPLETED, None
-
-
-def run_identity(message: TrainSkill, fingerprint: str) -> dict[str, str]:
-    """What must be the same for a run id to mean the same run, by name."""
-    config = {
-        f"config.{field.name}": _canonical(getattr(message.config, field.name)) for field in fields(message.config)
-    }
-    return {
-        "skill_id": message.skill_id,
-        "initial_skill": skill_hash(message.initial_skill),
-        "items": fingerprint,
-        **config,
-    }
-
-
-def _canonical(setting: object) -> str:
-    """The same text for settings of the same meaning: 1 and 1.0, Cosine and cosine."""
-    if isinstance(setting, float) and setting.is_integer():
-        return str(int(setting))
-    return str(setting).lower()

@@ -133,6 +133,8 @@ class TrainingRun:
     memory: str = ""
     code: str | None = None
     """The failure code of a run that ended in one."""
+    rollouts_saved: int = 0
+    """Validation rollouts that were not needed, because their candidate could no longer pass the gate."""
 
 
 def skill_hash(skill: str) -> str:

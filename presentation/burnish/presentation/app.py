@@ -13,6 +13,7 @@ from burnish.application.ports import (
     Clock,
     EditSelector,
     EventSink,
+    Journal,
     KnowledgeMemory,
     PatchAggregator,
     PatchProposer,
@@ -47,22 +48,26 @@ async def open_app(
     runs: RunStore | None = None,
     memory: KnowledgeMemory | None = None,
     audit_log: AuditLog | None = None,
+    journal: Journal | None = None,
     sinks: Sequence[EventSink] = (),
     clock: Clock | None = None,
     workers: int | None = None,
     actor: str | None = None,
+    secrets: Sequence[str] = (),
     container: Container | None = None,
 ) -> AsyncGenerator[App]:
     """Open an app with the ports you bring; stores not given live in memory, a missing runner or proposer says so.
 
-    `workers` bounds the rollouts that run at once (8), `actor` is the name audit entries carry. Reads no environment,
-    and touches neither logging nor OpenTelemetry's providers. With a `container`, its bindings are used as they are and
-    the parameters given here override them. Raises ValueError for `workers` below 1, and at once when an object does not
-    fit its port.
+    `workers` bounds the rollouts that run at once (8), `actor` is the name audit entries carry; texts in `secrets` are
+    masked in whatever comes back from runner and proposer. Reads no environment, and touches neither logging nor
+    OpenTelemetry's providers. With a `container`, its bindings are used as they are and the parameters given here override
+    them for this app. Raises ValueError for `workers` below 1, and TypeError or dependency-injector's error, at once, when
+    an object does not fit its port.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
-    bound = assemble(
+    _refuse_misfits(sinks, clock)
+    with assemble(
         container,
         rollouts=rollouts,
         proposer=proposer,
@@ -72,9 +77,23 @@ async def open_app(
         runs=runs,
         memory=memory,
         audit_log=audit_log,
+        journal=journal,
         sinks=tuple(sinks) or None,
         clock=clock,
         workers=workers,
         actor=actor,
-    )
-    yield App(wire(bound))
+        secrets=tuple(secrets) or None,
+    ) as bound:
+        app = App(wire(bound))
+    yield app
+
+
+def _refuse_misfits(sinks: Sequence[object], clock: object) -> None:
+    """The container checks the other ports itself."""
+    for sink in sinks:
+        if not isinstance(sink, EventSink):
+            raise TypeError(
+                f"a sink must have `async emit(event)`, and an object of type {type(sink).__name__} has not"
+            )
+    if clock is not None and not callable(clock):
+        raise TypeError(f"the clock must be callable, and an object of type {type(clock).__name__} is not")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from secrets import randbits
 
 from dependency_injector import containers, providers
 from opentelemetry import metrics, trace
@@ -12,6 +13,13 @@ from opentelemetry import metrics, trace
 from burnish.application import behaviors
 from burnish.application.evaluate_skill import EvaluateSkill, EvaluateSkillHandler
 from burnish.application.gate_candidate_skill import GateCandidateSkill, GateCandidateSkillHandler
+from burnish.application.journaled_ports import (
+    JournaledAggregator,
+    JournaledGuidanceWriter,
+    JournaledMemoryWriter,
+    JournaledProposer,
+    JournaledSelector,
+)
 from burnish.application.mediator import Mediator
 from burnish.application.meta_skill_update import CountedMemory, MetaSkillUpdate, MetaSkillUpdateHandler
 from burnish.application.passes import PassRunner
@@ -20,6 +28,7 @@ from burnish.application.ports import (
     CheckpointStore,
     EditSelector,
     GuidanceWriter,
+    Journal,
     KnowledgeMemory,
     MemoryWriter,
     PatchAggregator,
@@ -49,6 +58,7 @@ from burnish.infrastructure.persistence.in_memory import (
     InMemoryKnowledgeMemory,
     InMemoryRunStore,
 )
+from burnish.infrastructure.persistence.journal import InMemoryJournal
 from burnish.infrastructure.tasks.not_configured import NotConfiguredRunner
 
 DEFAULT_WORKERS = 8
@@ -62,7 +72,7 @@ def utc_now() -> datetime:
 
 def draw_seed() -> int:
     """A seed nobody has chosen; never 0."""
-    return secrets.randbits(31) or 1
+    return randbits(31) or 1
 
 
 class Container(containers.DeclarativeContainer):
@@ -95,11 +105,15 @@ class Container(containers.DeclarativeContainer):
     memory: providers.Dependency[KnowledgeMemory] = providers.Dependency(
         instance_of=KnowledgeMemory, default=providers.Singleton(InMemoryKnowledgeMemory)
     )
+    journal: providers.Dependency[Journal] = providers.Dependency(
+        instance_of=Journal, default=providers.Singleton(InMemoryJournal)
+    )
     audit_log: providers.Dependency[AuditLog] = providers.Dependency(
         instance_of=AuditLog, default=providers.Singleton(InMemoryAuditLog)
     )
     sinks = providers.Object(())
     workers = providers.Object(DEFAULT_WORKERS)
+    secrets: providers.Provider[tuple[str, ...]] = providers.Object(())
     actor = providers.Object("host")
     clock: providers.Provider[Callable[[], datetime]] = providers.Object(utc_now)
     draw_seed: providers.Provider[Callable[[], int]] = providers.Object(draw_seed)
@@ -107,10 +121,10 @@ class Container(containers.DeclarativeContainer):
     meter = providers.Singleton(metrics.get_meter, "burnish")
 
     telemetry = providers.Singleton(StageTelemetry, tracer, meter)
-    passes = providers.Singleton(PassRunner, rollouts, workers=workers)
+    passes = providers.Singleton(PassRunner, rollouts, workers=workers, secrets=secrets)
     mediator = providers.Singleton(
         Mediator,
-        behaviors=providers.Singleton(
+        behaviors=providers.Factory(
             behaviors.in_order, tracer=tracer, meter=meter, audit_log=audit_log, clock=clock, actor=actor
         ),
         sinks=sinks,
@@ -118,11 +132,12 @@ class Container(containers.DeclarativeContainer):
     training_ports = providers.Singleton(
         TrainingPorts,
         passes=passes,
-        proposer=proposer,
-        aggregator=aggregator,
-        selector=selector,
+        proposer=providers.Factory(JournaledProposer, proposer, secrets),
+        aggregator=providers.Factory(JournaledAggregator, aggregator),
+        selector=providers.Factory(JournaledSelector, selector),
         memory=memory,
-        keeping=providers.Singleton(
+        journal=journal,
+        keeping=providers.Factory(
             KeepingPorts, runs=runs, checkpoints=checkpoints, publisher=mediator, telemetry=telemetry, clock=clock
         ),
         sender=mediator,
@@ -132,25 +147,32 @@ class Container(containers.DeclarativeContainer):
     )
 
 
-def assemble(base: Container | None = None, **bindings: object) -> Container:
-    """A container (`base`, or one of its own) with these objects bound by name; None leaves a binding as it is."""
+@contextmanager
+def assemble(base: Container | None = None, **bindings: object) -> Generator[Container]:
+    """A container (`base`, or a new one) with these objects bound by name until the end; None leaves a binding alone."""
     container = Container() if base is None else base
-    for name, bound in bindings.items():
-        if bound is not None:
-            container.override_providers(**{name: providers.Object(bound)})
-    return container
+    given = {name: providers.Object(bound) for name, bound in bindings.items() if bound is not None}
+    with container.override_providers(**given):
+        yield container
 
 
 def wire(container: Container) -> Mediator:
-    """Build the mediator and every handler now, so that an object that does not fit fails here and not later."""
+    """Build the mediator and every handler now, so that an object that does not fit fails here and not later.
+
+    Each call builds its own, so that a container may serve several apps; stores and other bindings they share.
+    """
+    for shared_by_one_app in (container.telemetry, container.passes, container.mediator, container.training_ports):
+        shared_by_one_app.reset()
     mediator = container.mediator()
     mediator.register(
         [
             TrainSkill.handled_by(TrainSkillHandler(container.training_ports())),
             GateCandidateSkill.handled_by(GateCandidateSkillHandler()),
             ReflectOnFailures.handled_by(ReflectOnFailuresHandler(container.proposer())),
-            SlowUpdate.handled_by(SlowUpdateHandler(container.guidance_writer())),
-            MetaSkillUpdate.handled_by(MetaSkillUpdateHandler(container.memory_writer(), container.memory())),
+            SlowUpdate.handled_by(SlowUpdateHandler(JournaledGuidanceWriter(container.guidance_writer()))),
+            MetaSkillUpdate.handled_by(
+                MetaSkillUpdateHandler(JournaledMemoryWriter(container.memory_writer()), container.memory())
+            ),
             EvaluateSkill.handled_by(EvaluateSkillHandler(container.passes())),
             GetRun.handled_by(GetRunHandler(container.runs())),
             ListRuns.handled_by(ListRunsHandler(container.runs())),

@@ -20,6 +20,7 @@ from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
 from burnish.infrastructure.persistence.audit import anchor_of, verify
 from burnish.infrastructure.persistence.database import open_database, sqlite_url
+from burnish.infrastructure.persistence.journal import SqlJournal
 from burnish.infrastructure.persistence.sql import SqlAuditLog, SqlCheckpointStore, SqlKnowledgeMemory, SqlRunStore
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
@@ -67,7 +68,7 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
         folder.prepare()
         with ExitStack() as stack:
             _observe(stack, folder, environment, options.traces)
-            return await _train(task, loaded, folder, options.run_id, sinks)
+            return await _train(task, loaded, folder, options.run_id, sinks, secrets=environment.known_secrets())
 
 
 async def evaluate_task(
@@ -107,7 +108,13 @@ def read_text(path: Path) -> str:
 
 
 async def _train(
-    task: Task, loaded: LoadedTask, folder: RunFolder, run_id: str | None, sinks: Sequence[EventSink]
+    task: Task,
+    loaded: LoadedTask,
+    folder: RunFolder,
+    run_id: str | None,
+    sinks: Sequence[EventSink],
+    *,
+    secrets: Sequence[str],
 ) -> Trained:
     started = utc_now()
     async with open_database(sqlite_url(folder.database)) as database:
@@ -122,6 +129,8 @@ async def _train(
             runs=runs,
             memory=SqlKnowledgeMemory(database),
             audit_log=audit_log,
+            journal=SqlJournal(database),
+            secrets=secrets,
             sinks=sinks,
             workers=task.workers,
             actor=_user(),

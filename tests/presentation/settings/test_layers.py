@@ -166,7 +166,7 @@ def test_files_that_cannot_be_read_are_told_with_who_named_them() -> None:
     assert lines_of(Path("task.yaml/x")) == ("task.yaml/x: cannot be read: Not a directory",)
     assert lines_of(Path("a\0b")) == ("a\\x00b: is no file name",)
     write("long.yaml", f"_base_: {'n' * 300}\n")
-    assert lines_of(Path("long.yaml")) == (f"{'n' * 79}…: cannot be read (_base_ of long.yaml): File name too long",)
+    assert lines_of(Path("long.yaml")) == (f"…{'n' * 79}: cannot be read (_base_ of long.yaml): File name too long",)
 
 
 def test_a_pipe_is_not_waited_for() -> None:

@@ -13,6 +13,8 @@ from burnish.domain.patches import aggregate, select_top_k
 class PureAggregator:
     """Merges equal edits."""
 
+    is_pure = True
+
     async def aggregate(self, patches: Sequence[Patch | None]) -> Patch:
         """`burnish.domain.patches.aggregate`."""
         return aggregate(patches)
@@ -20,6 +22,8 @@ class PureAggregator:
 
 class PureSelector:
     """Ranks by support."""
+
+    is_pure = True
 
     async def select(self, patch: Patch, k: int) -> Patch:
         """`burnish.domain.patches.select_top_k`."""

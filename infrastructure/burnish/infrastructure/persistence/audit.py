@@ -71,7 +71,10 @@ class InMemoryAuditLog:
         self._records: list[AuditRecord] = []
 
     async def append(self, entry: AuditEntry) -> None:
-        """Add an entry at the end."""
+        """Add an entry at the end; one whose place in its run is taken is there already."""
+        place = (entry.subject, entry.action, entry.position)
+        if entry.position and any((r.entry.subject, r.entry.action, r.entry.position) == place for r in self._records):
+            return
         self._records.append(chain(entry, anchor_of(self._records)))
 
     @property
@@ -95,5 +98,6 @@ def _hash(entry: AuditEntry, sequence: int, previous: str) -> str:
         entry.subject,
         entry.outcome,
         entry.digest,
+        entry.position,
     ]
     return hashlib.sha256(json.dumps(fields, ensure_ascii=True).encode()).hexdigest()

@@ -69,9 +69,9 @@ class InMemoryRunStore:
             return Claim(outcome=ClaimOutcome.OTHER_IDENTITY, differing=differing)
         run = await self.get(run_id)
         if run is not None and run.stop_reason in ENDED_WELL:
-            return Claim(outcome=ClaimOutcome.FINISHED, finished=run)
+            return Claim(outcome=ClaimOutcome.FINISHED, known=run)
         self._active.add(run_id)
-        return Claim(outcome=ClaimOutcome.CLAIMED)
+        return Claim(outcome=ClaimOutcome.CLAIMED, known=run)
 
     async def release(self, run_id: str) -> None:
         """Let others claim it."""
@@ -81,7 +81,7 @@ class InMemoryRunStore:
         """Replace what was kept of the run."""
         self._runs[run.run_id] = run
 
-    async def append(self, run_id: str, record: StepRecord) -> None:
+    async def append(self, run_id: str, position: int, record: StepRecord) -> None:
         """Nothing to do here: the saved run carries its records."""
 
     async def get(self, run_id: str) -> TrainingRun | None:
@@ -91,6 +91,11 @@ class InMemoryRunStore:
     async def list(self) -> Sequence[TrainingRun]:
         """In the order they were first claimed."""
         return [self._runs[run_id] for run_id in self._identities if run_id in self._runs]
+
+    async def delete(self, run_id: str) -> None:
+        """Forget the run."""
+        self._runs.pop(run_id, None)
+        self._identities.pop(run_id, None)
 
 
 class InMemoryKnowledgeMemory:

@@ -45,7 +45,7 @@ class SqlRunStore:
         return claim
 
     async def _claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
-        runs, steps = tables.runs, tables.steps
+        runs = tables.runs
         async with self._database.transaction() as connection:
             row = (await connection.execute(select(runs.c.identity).where(runs.c.run_id == run_id))).first()
             if row is None:
@@ -63,11 +63,8 @@ class SqlRunStore:
                 return Claim(outcome=ClaimOutcome.OTHER_IDENTITY, differing=names)
         run = await self.get(run_id)
         if run is not None and run.stop_reason in ENDED_WELL:
-            return Claim(outcome=ClaimOutcome.FINISHED, finished=run)
-        async with self._database.transaction() as connection:
-            await connection.execute(delete(steps).where(steps.c.run_id == run_id))
-            await connection.execute(update(runs).where(runs.c.run_id == run_id).values(state=None, stop_reason=None))
-        return Claim(outcome=ClaimOutcome.CLAIMED)
+            return Claim(outcome=ClaimOutcome.FINISHED, known=run)
+        return Claim(outcome=ClaimOutcome.CLAIMED, known=run)
 
     async def release(self, run_id: str) -> None:
         """Let others claim it."""
@@ -83,19 +80,14 @@ class SqlRunStore:
                 .values(state=state, stop_reason=run.stop_reason)
             )
 
-    async def append(self, run_id: str, record: StepRecord) -> None:
-        """Keep one more record, after those that are there."""
+    async def append(self, run_id: str, position: int, record: StepRecord) -> None:
+        """Keep the record in its position; what a resumed run comes past again is the same."""
         steps = tables.steps
+        same = (steps.c.run_id == run_id) & (steps.c.position == position)
         async with self._database.transaction() as connection:
-            last = (
-                await connection.execute(select(func.max(steps.c.position)).where(steps.c.run_id == run_id))
-            ).scalar()
+            await connection.execute(delete(steps).where(same))
             await connection.execute(
-                insert(steps).values(
-                    run_id=run_id,
-                    position=0 if last is None else last + 1,
-                    record=_RECORD.dump_json(record).decode(),
-                )
+                insert(steps).values(run_id=run_id, position=position, record=_RECORD.dump_json(record).decode())
             )
 
     async def get(self, run_id: str) -> TrainingRun | None:
@@ -118,6 +110,12 @@ class SqlRunStore:
             run_ids = list(ids.scalars())
         found = [await self.get(run_id) for run_id in run_ids]
         return [run for run in found if run is not None]
+
+    async def delete(self, run_id: str) -> None:
+        """Drop the run and its records."""
+        async with self._database.transaction() as connection:
+            for table in (tables.steps, tables.runs):
+                await connection.execute(delete(table).where(table.c.run_id == run_id))
 
 
 class SqlCheckpointStore:
@@ -202,6 +200,11 @@ class SqlAuditLog:
         """Add an entry at the end."""
         table = tables.audit
         async with self._adding, self._database.transaction() as connection:
+            if entry.position:
+                same = (table.c.subject == entry.subject) & (table.c.action == entry.action)
+                query = select(table.c.sequence).where(same, table.c.position == entry.position).limit(1)
+                if (await connection.execute(query)).first() is not None:
+                    return
             query = select(table.c.sequence, table.c.hash).order_by(table.c.sequence.desc()).limit(1)
             last = (await connection.execute(query)).first()
             after = anchor_of(()) if last is None else AuditAnchor(last.sequence + 1, last.hash)
@@ -215,6 +218,7 @@ class SqlAuditLog:
                     subject=entry.subject,
                     outcome=entry.outcome,
                     digest=entry.digest,
+                    position=entry.position,
                     previous=record.previous,
                     hash=record.hash,
                 )
@@ -250,5 +254,6 @@ def _audit_record(row: Row[tuple[object, ...]]) -> AuditRecord:
         subject=row.subject,
         outcome=row.outcome,
         digest=row.digest,
+        position=row.position,
     )
     return AuditRecord(entry, row.sequence, row.previous, row.hash)

@@ -77,6 +77,7 @@ audit = Table(
     Column("subject", Text, nullable=False),
     Column("outcome", String(128), nullable=False),
     Column("digest", String(64), nullable=False),
+    Column("position", String(64), nullable=False),
     Column("previous", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
 )
