@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from burnish.application.detectors import Detectors
 from burnish.application.passes import Pass, PassRunner, side_by_side
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import Ceiling, ceiling
@@ -45,6 +46,7 @@ class RunPasses:
         self._seed = seed
         self._train_items: tuple[str, ...] = ()
         self._pinned: dict[str, tuple[str, ...]] = {}
+        self._detectors = Detectors()
         self.rollouts_saved = 0
         self._plan: tuple[int, tuple[tuple[PlannedItem, ...], ...]] = (0, ())
 
@@ -76,7 +78,21 @@ class RunPasses:
         return await self._ask(skill, TRAIN, trained.keys, seed=trained.seed)
 
     async def validate(self, skill: str, *, current: Outcomes | None = None, best: Outcomes | None = None) -> Validated:
-        """Score a skill on the selection set, in blocks; stop when it can no longer pass the gate against `current`."""
+        """Score a skill on the selection set, in blocks.
+
+        Stops when it can no longer pass the gate against `current`, or when so many items stayed without an answer that
+        the pass cannot decide anything any more.
+        """
+        validated = await self._validate(skill, current, best)
+        self._detectors.look_at(skill, validated.scored)
+        return validated
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Signs that something is wired wrongly, see `detectors`."""
+        return self._detectors.found
+
+    async def _validate(self, skill: str, current: Outcomes | None, best: Outcomes | None) -> Validated:
         seed = batch_seed(self._seed, VALIDATION)
         done = Pass(seed=seed)
         for repeat in range(self._config.repeats):
@@ -89,6 +105,9 @@ class RunPasses:
                 done = done.then(await self._ask(skill, VALIDATION, keys[start : start + size], seed=seed))
                 left = self._left(keys[start + size :], repeat)
                 if left and self._runner.lists_items:
+                    total = len(done.rollouts) + len(left)
+                    if len(done.rollouts) - len(done.answered) > self._config.max_error_rate * total:
+                        return Validated(scored=done)
                     reachable = self._ceiling(done, left, current, best)
                     if reachable.is_hopeless:
                         self.rollouts_saved += len(left)

@@ -292,7 +292,11 @@ class _Training:
             stop, failure = StopReason.FAILED, Failure(ErrorCode.UNEXPECTED)
             raise
         finally:
-            run = state.as_run(stop, None if failure is None else failure.code.value, saved=passes.rollouts_saved)
+            run = replace(
+                state.as_run(stop, None if failure is None else failure.code.value),
+                rollouts_saved=passes.rollouts_saved,
+                warnings=passes.warnings,
+            )
             try:
                 await ask_store(ports.keeping.runs.save(run))
             finally:

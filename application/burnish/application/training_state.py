@@ -92,7 +92,7 @@ class TrainingState:
             has_accepted_any=self.has_accepted_any or accepted,
         )
 
-    def as_run(self, stop_reason: StopReason | None, code: str | None = None, *, saved: int = 0) -> TrainingRun:
+    def as_run(self, stop_reason: StopReason | None, code: str | None = None) -> TrainingRun:
         """What people see of it; without an accepted skill the best score is 0.0 (system A)."""
         best_score = (self.best.score(self.config) or 0.0) if self.has_accepted_any else 0.0
         baseline_score = None if self.baseline is None else self.baseline.score(self.config)
@@ -116,5 +116,4 @@ class TrainingState:
             test=self.test,
             memory=self.memory,
             code=code,
-            rollouts_saved=saved,
         )

@@ -135,6 +135,8 @@ class TrainingRun:
     """The failure code of a run that ended in one."""
     rollouts_saved: int = 0
     """Validation rollouts that were not needed, because their candidate could no longer pass the gate."""
+    warnings: tuple[str, ...] = ()
+    """Signs that something is wired wrongly; they change no result."""
 
 
 def skill_hash(skill: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 import typer
 from pydantic_core import to_json
 
+from burnish.application.detectors import RunWarning
 from burnish.application.events import Event
 from burnish.application.ports import EventSink
 from burnish.application.result import Failure
@@ -69,6 +70,8 @@ def print_trained(trained: Trained, output: Output) -> None:
     )
     if run.test is not None:
         typer.echo(f"test: {_test(run.test)}")
+    for warning in run.warnings:
+        typer.echo(f"warning: {warning}: {RunWarning(warning).meaning}")
     typer.echo(f"best skill: {trained.folder / 'best_skill.md'}")
 
 

@@ -19,9 +19,7 @@ from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
 from burnish.infrastructure.persistence.audit import anchor_of, verify
-from burnish.infrastructure.persistence.database import open_database, sqlite_url
-from burnish.infrastructure.persistence.journal import SqlJournal
-from burnish.infrastructure.persistence.sql import SqlAuditLog, SqlCheckpointStore, SqlKnowledgeMemory, SqlRunStore
+from burnish.infrastructure.persistence.stores import open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
 from burnish.presentation.run_folder import RunFolder
@@ -34,6 +32,9 @@ from burnish.presentation.task import Task, open_task
 
 RUNS = Path("runs")
 """Where run folders go when nobody says otherwise."""
+
+DATABASE_VARIABLE = "BURNISH_DATABASE_URL"
+"""Names a PostgreSQL database (`postgresql+asyncpg://…`) that takes the place of the run folder's SQLite file."""
 
 _DIGEST_DIGITS = 10
 
@@ -64,11 +65,14 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
     """Train the task's skill into its run folder. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(options.task, options.overrides, environ)
     async with open_task(loaded, environment) as task:
+        _refuse_odd(options.run_id)
         folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
         folder.prepare()
+        store = environ.get(DATABASE_VARIABLE) or None
+        secrets = (*environment.known_secrets(), *((store,) if store else ()))
         with ExitStack() as stack:
-            _observe(stack, folder, environment, options.traces)
-            return await _train(task, loaded, folder, options.run_id, sinks, secrets=environment.known_secrets())
+            _observe(stack, folder, secrets, options.traces)
+            return await _train(task, loaded, folder, options.run_id, sinks, secrets=secrets, store=store)
 
 
 async def evaluate_task(
@@ -94,8 +98,8 @@ async def verify_audit(path: Path) -> tuple[str | None, int]:
     anchor = folder.audit_anchor()
     if not folder.database.exists():
         raise SettingsError((f"{folder.database}: does not exist: is this a run folder?",))
-    async with open_database(sqlite_url(folder.database)) as database:
-        records = await SqlAuditLog(database).records()
+    async with open_stores(folder.database) as stores:
+        records = await stores.audit_log.records()
     return verify(records, anchor), len(records)
 
 
@@ -115,57 +119,55 @@ async def _train(
     sinks: Sequence[EventSink],
     *,
     secrets: Sequence[str],
+    store: str | None,
 ) -> Trained:
     started = utc_now()
-    async with open_database(sqlite_url(folder.database)) as database:
-        runs, audit_log = SqlRunStore(database), SqlAuditLog(database)
-        run_id = _run_id(task, run_id, await runs.list())
+    async with open_stores(store or folder.database) as stores:
+        if run_id is None:
+            known = await stores.runs.list() if store is None else ()
+            run_id = known[-1].run_id if known else _named(task)
         effective = effective_yaml(loaded)
         folder.write_config(effective, replace=False)
         async with open_app(
             rollouts=task.runner,
             proposer=task.proposer,
-            checkpoints=SqlCheckpointStore(database),
-            runs=runs,
-            memory=SqlKnowledgeMemory(database),
-            audit_log=audit_log,
-            journal=SqlJournal(database),
+            checkpoints=stores.checkpoints,
+            runs=stores.runs,
+            memory=stores.memory,
+            audit_log=stores.audit_log,
+            journal=stores.journal,
             secrets=secrets,
             sinks=sinks,
             workers=task.workers,
             actor=_user(),
         ) as app:
-            ended_by_us = True
+            is_ours = True
             try:
                 result = await app.send(TrainSkill(run_id, task.skill_id, task.initial_skill, task.config))
-                ended_by_us = result.failure is None or result.failure.code.kind is not ErrorKind.CONFLICT
+                is_ours = result.failure is None or result.failure.code.kind is not ErrorKind.CONFLICT
             finally:  # also when interrupted; but another process's run, or one with other settings, is left alone
                 kept = await app.send(GetRun(run_id))
-                run = kept.value if ended_by_us and kept.is_ok else None
+                run = kept.value if is_ours and kept.is_ok else None
                 if run is not None:
                     folder.write_config(effective)
                     folder.write_run(run, task)
-                    anchor = anchor_of(await audit_log.records())
+                    anchor = anchor_of(await stores.audit_log.records())
                     folder.write_timing(started=started, ended=utc_now(), audit=anchor)
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
 
 
-def _observe(stack: ExitStack, folder: RunFolder, environment: Environment, traces: Path | None) -> None:
+def _observe(stack: ExitStack, folder: RunFolder, secrets: Sequence[str], traces: Path | None) -> None:
     log = stack.enter_context((folder.path / "log.jsonl").open("a", encoding="utf-8"))
-    stack.enter_context(console_logging(log, level=logging.INFO, secrets=environment.known_secrets()))
+    stack.enter_context(console_logging(log, level=logging.INFO, secrets=secrets))
     if traces is not None:
         stack.enter_context(console_tracing(traces))
 
 
-def _run_id(task: Task, wanted: str | None, known: Sequence[TrainingRun]) -> str:
-    """The run the folder holds already, else the one asked for, else one named after the task."""
-    if wanted is not None:
-        if not is_run_id(wanted):
-            raise SettingsError(
-                (f"--run-id: {json.dumps(wanted)}: use letters, digits, dots, dashes and underscores, at most 128",)
-            )
-        return wanted
-    return known[-1].run_id if known else _named(task)
+def _refuse_odd(run_id: str | None) -> None:
+    if run_id is not None and not is_run_id(run_id):
+        raise SettingsError(
+            (f"--run-id: {json.dumps(run_id)}: use letters, digits, dots, dashes and underscores, at most 128",)
+        )
 
 
 def _default_folder(task: Task, *, fresh: bool) -> Path:

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from structlog.testing import capture_logs
 
 from burnish.application.ports import PatchProposer, PortError, ReflectionInput
 from burnish.application.result import ErrorCode
@@ -63,6 +62,10 @@ def _reflection(
         edit_budget=edit_budget,
         seed=seed,
     )
+
+
+def _our_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.startswith("burnish.")]
 
 
 async def _asked(reflection: ReflectionInput) -> str:
@@ -182,7 +185,7 @@ async def test_without_successes_only_failures_are_shown() -> None:
 @pytest.mark.parametrize(
     ("rollout", "include_successes"), [(SUCCESS, False), (Rollout("g-3", 0.0, 0.0, error="model.timeout"), True)]
 )
-async def test_nothing_to_show_is_an_empty_patch_without_a_call(rollout: Rollout, include_successes: bool) -> None:
+async def test_nothing_to_show_is_an_empty_patch_without_a_call(rollout: Rollout, *, include_successes: bool) -> None:
     model = ScriptedModel()
     reflection = _reflection(rollout, include_successes=include_successes)
     assert await ChatPatchProposer(model).propose(reflection) == Patch()
@@ -232,12 +235,14 @@ async def test_two_unreadable_answers_are_a_coded_failure() -> None:
 
 
 @pytest.mark.parametrize("code", [ChatErrorCode.TRUNCATED, ChatErrorCode.REFUSED_KEY, ChatErrorCode.UNREADABLE])
-async def test_a_call_that_fails_is_a_coded_failure_with_its_cause_in_the_log(code: ChatErrorCode) -> None:
-    with capture_logs() as logs, pytest.raises(PortError) as raised:
+async def test_a_call_that_fails_is_a_coded_failure_with_its_cause_in_the_log(
+    code: ChatErrorCode, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(PortError) as raised:
         await ChatPatchProposer(ScriptedModel(ChatError(code, attempts=3))).propose(_reflection())
     assert raised.value.code is ErrorCode.PROPOSER_CALL_FAILED
     assert code.value not in str(raised.value)
-    assert logs == [{"event": "reflect.call_failed", "log_level": "warning", "code": code.value, "attempts": 3}]
+    assert _our_lines(caplog) == [f"reflect.call_failed code={code.value} attempts=3"]
 
 
 async def test_a_repair_call_that_fails_is_a_failed_call() -> None:
@@ -247,11 +252,11 @@ async def test_a_repair_call_that_fails_is_a_failed_call() -> None:
     assert raised.value.code is ErrorCode.PROPOSER_CALL_FAILED
 
 
-async def test_log_and_error_hold_nothing_of_answers_or_prompts() -> None:
-    with capture_logs() as logs, pytest.raises(PortError) as raised:
+async def test_log_and_error_hold_nothing_of_answers_or_prompts(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(PortError) as raised:
         await ChatPatchProposer(ScriptedModel(UNREADABLE, UNREADABLE)).propose(_reflection())
-    assert [entry["event"] for entry in logs] == ["reflect.unreadable_answer", "reflect.unreadable_answer"]
-    told = repr(logs) + repr(raised.value) + repr(raised.value.__cause__)
+    assert [line.partition(" ")[0] for line in _our_lines(caplog)] == ["reflect.unreadable_answer"] * 2
+    told = caplog.text + repr(raised.value) + repr(raised.value.__cause__)
     assert "SECRET-WORD" not in told
     assert "Greet" not in told
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from dataclasses import replace
 from importlib.resources import files
 from typing import Final
@@ -42,6 +44,12 @@ class ChatPatchProposer:
         self._trajectory_tokens = trajectory_tokens
         self._max_tokens = max_tokens
         self._instructions = reflect_instructions()
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 over the model, the instructions and the limits: what else decides about an answer is the request."""
+        parts = [self._model.fingerprint, self._instructions, self._trajectory_tokens, self._max_tokens]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
         """The model's edits, none cut away; an empty patch, without a call, when there is no rollout to show.

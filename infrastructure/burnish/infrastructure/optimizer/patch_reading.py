@@ -32,9 +32,8 @@ _FENCE = re.compile(r"^[ \t]*+`{3,}+[ \t]*+([\w-]*+)[ \t]*+\r?$", re.MULTILINE)
 _EDITS = re.compile(r"""edits["'”’]?\s*:\s*\[\s*(?P<first>[{\]])""")  # the list, and whether it opens an object or ends
 _NOTHING = "it holds no JSON object with a list of edits"
 _THOUGHTS_END = "</think>"
-_DECODER = json.JSONDecoder(
-    strict=False, parse_int=str, parse_float=str, parse_constant=str
-)  # numbers as they are written
+# Raw line breaks may stand in strings; numbers stay as they are written.
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _EDIT_KEYS = frozenset(EditAnswer.model_fields)
 
 _QUOTED = re.compile(r'(?<!`)`[^`]{1,40}`(?!`)|"[^"]{0,40}"')

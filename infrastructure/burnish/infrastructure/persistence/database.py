@@ -35,6 +35,19 @@ class Database:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._engine.dialect.name
+
+    async def connect(self) -> AsyncConnection:
+        """A connection of the caller's own, who closes it."""
+        try:
+            connection = await self._engine.connect()
+            return await connection.execution_options(isolation_level="AUTOCOMMIT")
+        except (SQLAlchemyError, OSError) as error:
+            raise PortError(ErrorCode.STORE_UNAVAILABLE) from error
+
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[AsyncConnection]:
         """A short transaction: committed at the end, rolled back when the block raises."""

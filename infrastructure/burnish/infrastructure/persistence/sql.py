@@ -18,30 +18,30 @@ from burnish.infrastructure.persistence import tables
 from burnish.infrastructure.persistence.audit import AuditAnchor, AuditRecord, anchor_of, chain
 from burnish.infrastructure.persistence.database import Database
 from burnish.infrastructure.persistence.in_memory import ENDED_WELL, differing_keys
+from burnish.infrastructure.persistence.locks import RunLocks
 
 _RUN = TypeAdapter(TrainingRun)
 _RECORD = TypeAdapter(StepRecord)
 
 
 class SqlRunStore:
-    """Keeps runs and their records; who trains a run is known within this process only."""
+    """Keeps runs and their records; a lock tells who trains a run, and goes with its process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, locks: RunLocks) -> None:
         self._database = database
-        self._active: set[str] = set()
+        self._locks = locks
 
     async def claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
         """Take the run unless it is active, of another identity, or has ended well."""
-        if run_id in self._active:
+        if not await self._locks.acquire(run_id):
             return Claim(outcome=ClaimOutcome.ACTIVE)
-        self._active.add(run_id)
         try:
             claim = await self._claim(run_id, identity)
         except BaseException:
-            self._active.discard(run_id)
+            await self._locks.release(run_id)
             raise
         if claim.outcome is not ClaimOutcome.CLAIMED:
-            self._active.discard(run_id)
+            await self._locks.release(run_id)
         return claim
 
     async def _claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
@@ -68,7 +68,7 @@ class SqlRunStore:
 
     async def release(self, run_id: str) -> None:
         """Let others claim it."""
-        self._active.discard(run_id)
+        await self._locks.release(run_id)
 
     async def save(self, run: TrainingRun) -> None:
         """Keep the run; its records are kept by `append`."""
