@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from burnish.application.journaling import Answer, active_journal, digest_of, journal_key
+from burnish.application.journaling import Answer, Codec, active_journal, digest_of, journal_key
 from burnish.application.ports import (
     EditSelector,
     EpochComparison,
@@ -34,9 +34,9 @@ class _Proposal:
     code: str | None = None
 
 
-_PROPOSAL = TypeAdapter(_Proposal)
-_PATCH = TypeAdapter(Patch)
-_TEXT = TypeAdapter(str)
+_PROPOSAL = Codec(lambda: TypeAdapter(_Proposal))
+_PATCH = Codec(lambda: TypeAdapter(Patch))
+_TEXT = Codec(lambda: TypeAdapter(str))
 
 
 def fingerprint_of(port: object) -> str:

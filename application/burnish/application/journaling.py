@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -24,6 +25,25 @@ class Answer(Generic[T]):
 
     value: T
     is_error: bool = False
+
+
+class Codec(Generic[T]):
+    """Turns answers into JSON and back; built when it is first needed, because that takes milliseconds."""
+
+    def __init__(self, build: Callable[[], TypeAdapter[T]]) -> None:
+        self._build = build
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return self._build()
+
+    def dump(self, value: T) -> str:
+        """The value as JSON."""
+        return self._adapter.dump_json(value).decode()
+
+    def load(self, text: str) -> T:
+        """The value again."""
+        return self._adapter.validate_json(text)
 
 
 class RunJournal:
@@ -46,15 +66,15 @@ class RunJournal:
         """Whether an earlier attempt answered everything so far."""
         return self._has_kept and not self._has_asked
 
-    async def answer(self, key: str, codec: TypeAdapter[T], ask: Callable[[], Awaitable[Answer[T]]]) -> T:
+    async def answer(self, key: str, codec: Codec[T], ask: Callable[[], Awaitable[Answer[T]]]) -> T:
         """What is kept under the key; without that, what `ask` brings, once it is durable."""
         kept = await self._journal.find(self._run_id, key)
         if kept is not None:
-            return codec.validate_json(kept.answer)
+            return codec.load(kept.answer)
         self._has_asked = True
         step = self.step
         answer = await ask()
-        text = codec.dump_json(answer.value).decode()
+        text = codec.dump(answer.value)
         await self._journal.append(
             self._run_id, JournalEntry(key=key, answer=text, is_error=answer.is_error, step=step)
         )

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
-from typing import cast
-
-import structlog
-from structlog.typing import EventDict, WrappedLogger
+from collections.abc import Iterator, MutableMapping
+from functools import cached_property
+from typing import Any, cast
 
 from burnish.application.redaction import redact
 
@@ -17,21 +15,50 @@ _MOST_CAUSES = 8
 _RESERVED = "field_"
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A logger for events named `stage.what_happened` with ids, counts and codes.
+class Logger:
+    """Writes events named `stage.what_happened` with ids, counts and codes.
 
     A handler finds them in the message and as attributes of the record. Exceptions are rendered here, redacted and
-    without source lines or local variables. Nothing touches structlog's global configuration, which belongs to the host.
+    without source lines or local variables. structlog is loaded with the first event (it brings a console library along),
+    and its global configuration, which belongs to the host, is left alone.
     """
-    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, _to_record],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
-    return logger
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def info(self, event: str, **fields: object) -> None:
+        """Something a reader of the log may want to know."""
+        self._bound.info(event, **fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Something went wrong, and the work goes on."""
+        self._bound.warning(event, **fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Something failed."""
+        self._bound.error(event, **fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Something raised; call it where the exception was caught."""
+        self._bound.exception(event, **fields)
+
+    @cached_property
+    def _bound(self) -> Any:  # noqa: ANN401 - structlog types its loggers so
+        import structlog  # noqa: PLC0415 - see the class docstring
+
+        return structlog.wrap_logger(
+            logging.getLogger(self._name),
+            processors=[structlog.stdlib.filter_by_level, _to_record],
+            wrapper_class=structlog.stdlib.BoundLogger,
+        )
 
 
-def _to_record(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def get_logger(name: str) -> Logger:
+    """The logger of a module."""
+    return Logger(name)
+
+
+def _to_record(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """The arguments of the standard logger's method."""
     name = str(event.pop("event"))
     failed = event.pop("exc_info", None)

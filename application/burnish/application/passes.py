@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter
 
 from burnish.application.cancellation import pass_on_cancellation
-from burnish.application.journaling import Answer, active_journal, journal_key
+from burnish.application.journaling import Answer, Codec, active_journal, journal_key
 from burnish.application.log import get_logger
 from burnish.application.ports import ItemCatalog, ItemFingerprints, NotConfiguredError, PortError, RolloutRunner
 from burnish.application.redaction import fit_to_keep
@@ -30,8 +30,8 @@ from burnish.domain.runs import skill_hash
 
 _log = get_logger(__name__)
 
-_ROLLOUT = TypeAdapter(Rollout)
-_BATCH: TypeAdapter[tuple[Rollout, ...] | None] = TypeAdapter(tuple[Rollout, ...] | None)
+_ROLLOUT = Codec(lambda: TypeAdapter(Rollout))
+_BATCH: Codec[tuple[Rollout, ...] | None] = Codec(lambda: TypeAdapter(tuple[Rollout, ...] | None))
 
 T = TypeVar("T")
 U = TypeVar("U")

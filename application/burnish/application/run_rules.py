@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from burnish.application.events import Event
-from burnish.application.journaling import Answer, RunJournal, journal_key
+from burnish.application.journaling import Answer, Codec, RunJournal, journal_key
 from burnish.application.mediator import Publisher
 from burnish.application.ports import KnowledgeMemory
 from burnish.application.record_keeping import ask_store
@@ -18,8 +18,8 @@ from burnish.application.training_state import TrainingState
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.runs import StepReason, StopReason, TrainingRun, skill_hash
 
-_SEED = TypeAdapter(int)
-_TEXT = TypeAdapter(str)
+_SEED = Codec(lambda: TypeAdapter(int))
+_TEXT = Codec(lambda: TypeAdapter(str))
 
 _RESUMABLE_FAILURES = frozenset({StopReason.FAILED, StopReason.OPTIMIZER_FAILED})
 _UNDECIDED = frozenset({StepReason.INCONCLUSIVE, StepReason.OPTIMIZER_FAILED})

@@ -55,10 +55,10 @@ from burnish.infrastructure.optimizer.pure import NotConfiguredProposer, PureAgg
 from burnish.infrastructure.persistence.audit import InMemoryAuditLog
 from burnish.infrastructure.persistence.in_memory import (
     InMemoryCheckpointStore,
+    InMemoryJournal,
     InMemoryKnowledgeMemory,
     InMemoryRunStore,
 )
-from burnish.infrastructure.persistence.journal import InMemoryJournal
 from burnish.infrastructure.tasks.not_configured import NotConfiguredRunner
 
 DEFAULT_WORKERS = 8

@@ -14,37 +14,6 @@ from burnish.infrastructure.persistence import tables
 from burnish.infrastructure.persistence.database import Database
 
 
-class InMemoryJournal:
-    """Lives as long as the process: a run that is started again in it goes on where it was."""
-
-    def __init__(self) -> None:
-        self._runs: dict[str, dict[str, JournalEntry]] = {}
-
-    async def find(self, run_id: str, key: str) -> JournalEntry | None:
-        """The answer kept under the key, or None."""
-        return self._runs.get(run_id, {}).get(key)
-
-    async def append(self, run_id: str, entry: JournalEntry) -> None:
-        """Keep an answer; one that is there already stays."""
-        self._runs.setdefault(run_id, {}).setdefault(entry.key, entry)
-
-    async def forget_errors(self, run_id: str, *, from_step: int) -> int:
-        """Drop the errors of this and later steps; returns how many there were."""
-        kept = self._runs.get(run_id, {})
-        errors = [key for key, entry in kept.items() if entry.is_error and entry.step >= from_step]
-        for key in errors:
-            del kept[key]
-        return len(errors)
-
-    async def count(self, run_id: str) -> int:
-        """How many answers are kept of the run."""
-        return len(self._runs.get(run_id, {}))
-
-    async def delete(self, run_id: str) -> None:
-        """Drop everything kept of the run."""
-        self._runs.pop(run_id, None)
-
-
 @dataclass(slots=True)
 class _Known:
     """What is in the database of one run: hashes of all keys, and entries read ahead that were not asked for yet."""
