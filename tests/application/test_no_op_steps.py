@@ -97,7 +97,11 @@ async def one_step(case: NoOp) -> Seen:
     return Seen(run.value, runner, len(checkpoints.value))
 
 
-@pytest.mark.parametrize("case", NO_OPS, ids=repr)
+def name_of(case: NoOp) -> str:
+    return f"{case.port} {case.reason.value} {type(case.answer).__name__}"
+
+
+@pytest.mark.parametrize("case", NO_OPS, ids=name_of)
 async def test_a_step_without_a_candidate_is_a_reject_with_its_reason(case: NoOp) -> None:
     seen = await one_step(case)
     (record,) = seen.run.steps

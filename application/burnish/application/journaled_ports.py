@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from burnish.application.journaling import Answer, Codec, active_journal, digest_of, journal_key
+from burnish.application.log import get_logger
 from burnish.application.ports import (
     EditSelector,
     EpochComparison,
@@ -21,7 +22,7 @@ from burnish.application.ports import (
     Pure,
     ReflectionInput,
 )
-from burnish.application.reflect_on_failures import ask_proposer
+from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import Patch
 
@@ -33,6 +34,8 @@ class _Proposal:
     patch: Patch | None = None
     code: str | None = None
 
+
+_log = get_logger(__name__)
 
 _PROPOSAL = Codec(lambda: TypeAdapter(_Proposal))
 _PATCH = Codec(lambda: TypeAdapter(Patch))
@@ -69,6 +72,7 @@ class JournaledProposer:
         except NotConfiguredError:
             raise
         except PortError as error:
+            _log.exception("reflect.failed", code=error.code.value)
             return Answer(_Proposal(code=error.code.value), is_error=True)
 
 
@@ -85,7 +89,7 @@ class JournaledAggregator:
             return await self._aggregator.aggregate(patches)
 
         async def ask() -> Answer[Patch]:
-            return Answer(await self._aggregator.aggregate(patches))
+            return Answer(checked_patch(await self._aggregator.aggregate(patches)))
 
         key = journal_key(
             "aggregate", journal.epoch, journal.step, fingerprint_of(self._aggregator), digest_of(patches)
@@ -106,7 +110,7 @@ class JournaledSelector:
             return await self._selector.select(patch, k)
 
         async def ask() -> Answer[Patch]:
-            return Answer(await self._selector.select(patch, k))
+            return Answer(checked_patch(await self._selector.select(patch, k)))
 
         key = journal_key("select", journal.epoch, journal.step, k, fingerprint_of(self._selector), digest_of(patch))
         return await journal.answer(key, _PATCH, ask)
