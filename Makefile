@@ -7,15 +7,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 RUNTIME := .venv/.runtime-stamp
 DEV := .venv/.dev-stamp
 
-.PHONY: help demo test check bench venv clean
+.PHONY: help demo test test-services check bench venv clean
 
 help:
-	@echo "make demo    run the built-in example and the ticket-routing example"
-	@echo "make test    run the tests"
-	@echo "make check   formatting, lint, types and import contracts"
-	@echo "make bench   measure the numbers burnish promises"
-	@echo "make venv    make .venv with the development tools"
-	@echo "make clean   remove .venv, build results and caches (never runs/)"
+	@echo "make demo           run the built-in example and the ticket-routing example"
+	@echo "make test           run the tests that need no service"
+	@echo "make test-services  run the tests that need PostgreSQL, on one of their own"
+	@echo "make check          formatting, lint, types and import contracts"
+	@echo "make bench          measure the numbers burnish promises"
+	@echo "make venv           make .venv with the development tools"
+	@echo "make clean          remove .venv, build results and caches (never runs/)"
 
 demo: $(RUNTIME)
 	$(BIN)/burnish --example skill-training
@@ -23,7 +24,10 @@ demo: $(RUNTIME)
 	$(BIN)/burnish train examples/ticket-routing/task.yaml --out-root runs/demo
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not services" $(ARGS)
+
+test-services: $(DEV)
+	scripts/services.sh $(BIN)/python -m pytest -n 2 -m services $(ARGS)
 
 check: $(DEV)
 	$(BIN)/ruff format --check

@@ -13,16 +13,14 @@ fail() {
     exit 1
 }
 
-# The folder of PostgreSQL's programs: the newest version there is.
+# The folder of PostgreSQL's programs: Debian's newest version, else that of another installation.
 programs() {
     local folder
     folder=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort --version-sort | tail --lines=1)
     if [[ -x $folder/initdb ]]; then
         echo "$folder"
-    elif command -v initdb pg_ctl >/dev/null; then
-        dirname "$(command -v initdb)"
     else
-        return 1
+        folder=$(command -v initdb) && dirname "$folder"
     fi
 }
 
@@ -39,12 +37,12 @@ install_postgresql() {
     } >&2
 }
 
-# Run a program as somebody who is not root.
+# Run a program as somebody who is not root, in a folder everybody may enter.
 unprivileged() {
     if [[ $EUID -eq 0 ]]; then
-        runuser --user "$ACCOUNT" -- "$@"
+        (cd / && runuser --user "$ACCOUNT" -- "$@")
     else
-        "$@"
+        (cd / && "$@")
     fi
 }
 
@@ -52,42 +50,45 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-started=false
 stop() {
-    if $started; then
+    if [[ -e $folder/data/postmaster.pid ]]; then
         unprivileged "$bin/pg_ctl" stop --pgdata="$folder/data" --mode=immediate --silent >/dev/null || true
     fi
     rm -rf "$folder"
 }
 
-[[ $# -gt 0 ]] || fail "names no command: scripts/services.sh COMMAND [ARGUMENT ...]"
+[[ $# -gt 0 ]] || fail "no command is given: scripts/services.sh COMMAND [ARGUMENT ...]"
 bin=$(programs) || { install_postgresql && bin=$(programs); } || fail "PostgreSQL could not be installed"
 folder=$(mktemp --directory --tmpdir burnish-services.XXXXXX)
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-cd "$folder" && cd - >/dev/null
 
-# A password with what an address must spell otherwise, so that the tests meet both spellings.
+# The password holds what an address must spell otherwise, so that the tests meet both spellings.
 secret="pass-$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')"
+mkdir "$folder/data"
+touch "$folder/password"
+chmod 600 "$folder/password"
 echo "$secret@:/" >"$folder/password"
 if [[ $EUID -eq 0 ]]; then
-    chown -R "$ACCOUNT" "$folder"
+    chown "$ACCOUNT" "$folder/data" "$folder/password"
 fi
+chmod 711 "$folder"
 unprivileged "$bin/initdb" --pgdata="$folder/data" --username=burnish --pwfile="$folder/password" \
-    --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >"$folder/initdb.log" ||
+    --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-sync >"$folder/initdb.log" 2>&1 ||
     fail "initdb failed: $(tail --lines=1 "$folder/initdb.log")"
 
+started=false
 for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
     port=$(free_port)
     options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories= -c fsync=off -c max_connections=200"
     if unprivileged "$bin/pg_ctl" start --pgdata="$folder/data" --log="$folder/data/server.log" --wait --silent \
-        --options="$options" >/dev/null; then
+        --options="$options" >/dev/null 2>&1; then
         started=true
         break
     fi
 done
-$started || fail "PostgreSQL did not start: $(unprivileged tail --lines=1 "$folder/data/server.log")"
+$started || fail "PostgreSQL did not start: $(tail --lines=1 "$folder/data/server.log")"
 
 export BURNISH_TEST_POSTGRES="postgresql+asyncpg://burnish:$secret%40%3A%2F@127.0.0.1:$port/postgres"
 status=0

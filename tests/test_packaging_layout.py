@@ -55,6 +55,8 @@ def _normalized(requirement: str) -> str:
 
 def _declared(*, development: bool) -> set[str]:
     declared: list[str] = [*PYPROJECT["project"]["dependencies"]]
+    for extra in PYPROJECT["project"]["optional-dependencies"].values():
+        declared += extra
     if development:
         declared += PYPROJECT["dependency-groups"]["dev"]
     return {_normalized(requirement) for requirement in declared}

@@ -314,6 +314,7 @@ def test_edit_that_keeps_the_marker_sequence_is_applied(document: str, edit: Edi
         pytest.param("---\na\n---b", insert_after("\n---", "\r"), id="closing-fence-ends-its-line"),
         pytest.param("---\na\n---b", replace("b", "\nb"), id="closing-fence-freed"),
         pytest.param(f"---\n{LOCKED_BLOCK}\nb", replace("b", "---"), id="region-would-become-front-matter"),
+        pytest.param(f"x---\n{LOCKED}\n---\n{LOCKED_END}", delete("x"), id="fence-in-a-region-would-close"),
         pytest.param(f"{FRONT_MATTER}\nb", replace("\nb", "b"), id="text-joins-the-closing-fence"),
         pytest.param(f"{FRONT_MATTER}\nb", replace("\nb", " \nb"), id="blank-joins-the-closing-fence"),
         pytest.param(f"{FRONT_MATTER}\n{LOCKED_BLOCK}", delete("\n"), id="region-joins-the-closing-fence"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from burnish.application.passes import Pass
+from burnish.domain.rollouts import OutcomeKey
 from burnish.domain.runs import skill_hash
 
 _FEWEST_ITEMS = 8
 _FEWEST_SKILLS = 3
+_ENOUGH = 2
+"""Different ones that settle whether all are the same."""
 
 
 class RunWarning(StrEnum):
@@ -32,42 +35,48 @@ _MEANINGS = {
 
 
 class Detectors:
-    """Looks at the passes of one run over the selection set, and collects warnings."""
+    """Looks at the passes of one run over the selection set, and collects warnings. A look costs the pass's length."""
 
     def __init__(self) -> None:
-        self._predictions: dict[str, dict[object, str]] = {}
+        self._skills: set[str] = set()
+        self._first: dict[OutcomeKey, str] = {}
+        self._compared = 0
+        self._skill_has_effect = False
         self._scores: set[tuple[float, float]] = set()
-        self._different: set[str] = set()
+        self._predictions: set[str] = set()
         self._items = 0
-        self._found: set[RunWarning] = set()
+        self._has_repeated = False
 
     @property
     def found(self) -> tuple[str, ...]:
         """The warnings so far, in the order of their names."""
-        return tuple(sorted(warning.value for warning in self._found))
+        signs = {
+            RunWarning.CONSTANT_SCORES: self._items >= _FEWEST_ITEMS
+            and len(self._scores) == 1
+            and len(self._predictions) > 1,
+            RunWarning.REPEATED_CANDIDATE: self._has_repeated,
+            RunWarning.SKILL_HAS_NO_EFFECT: not self._skill_has_effect
+            and len(self._skills) >= _FEWEST_SKILLS
+            and self._compared >= _FEWEST_ITEMS
+            and any(self._first.values()),
+        }
+        return tuple(sorted(warning.value for warning, is_seen in signs.items() if is_seen))
 
     def look_at(self, skill: str, done: Pass) -> None:
         """Take a pass into account."""
         digest = skill_hash(skill)
-        if digest in self._predictions:
-            self._found.add(RunWarning.REPEATED_CANDIDATE)
+        if digest in self._skills:
+            self._has_repeated = True
             return
-        pairs = [(key, rollout) for key, rollout in zip(done.keys, done.rollouts, strict=True) if rollout.error is None]
-        self._predictions[digest] = {key: rollout.prediction for key, rollout in pairs}
-        self._scores |= {(rollout.hard, rollout.soft) for _, rollout in pairs}
-        self._different |= {rollout.prediction for _, rollout in pairs}
-        self._items += len(pairs)
-        self._check()
-
-    def _check(self) -> None:
-        if self._items >= _FEWEST_ITEMS and len(self._scores) == 1 and len(self._different) > 1:
-            self._found.add(RunWarning.CONSTANT_SCORES)
-        else:
-            self._found.discard(RunWarning.CONSTANT_SCORES)
-        seen = list(self._predictions.values())
-        common = set(seen[0]).intersection(*seen[1:])
-        same = all(len({predictions[key] for predictions in seen}) == 1 for key in common)
-        if len(seen) >= _FEWEST_SKILLS and len(common) >= _FEWEST_ITEMS and same and any(seen[0].values()):
-            self._found.add(RunWarning.SKILL_HAS_NO_EFFECT)
-        else:
-            self._found.discard(RunWarning.SKILL_HAS_NO_EFFECT)
+        self._skills.add(digest)
+        for key, rollout in zip(done.keys, done.rollouts, strict=True):
+            if rollout.error is not None:
+                continue
+            known = self._first.setdefault(key, rollout.prediction)
+            self._compared += len(self._skills) > 1
+            self._skill_has_effect = self._skill_has_effect or known != rollout.prediction
+            self._items += 1
+            if len(self._scores) < _ENOUGH:
+                self._scores.add((rollout.hard, rollout.soft))
+            if len(self._predictions) < _ENOUGH:
+                self._predictions.add(rollout.prediction)

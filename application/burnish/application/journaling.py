@@ -18,6 +18,8 @@ from burnish.application.ports import Journal, JournalEntry
 
 T = TypeVar("T")
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
@@ -105,7 +107,7 @@ def journaling(journal: RunJournal) -> Generator[None]:
 
 def journal_key(kind: str, *parts: str | int) -> str:
     """What is asked, as canonical JSON."""
-    return json.dumps([kind, *parts], ensure_ascii=False, separators=(",", ":"))
+    return _ENCODE([kind, *parts])
 
 
 def digest_of(request: object) -> str:

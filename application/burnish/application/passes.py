@@ -224,12 +224,12 @@ class PassRunner:
 
     def _clean(self, rollout: Rollout) -> Rollout:
         """The rollout with its texts fit to be kept: no known secrets, nothing that UTF-8 cannot carry."""
-        return replace(
-            rollout,
-            trajectory=fit_to_keep(rollout.trajectory, self._secrets),
-            prediction=fit_to_keep(rollout.prediction, self._secrets),
-            fail_reason=fit_to_keep(rollout.fail_reason, self._secrets),
-        )
+        trajectory = fit_to_keep(rollout.trajectory, self._secrets)
+        prediction = fit_to_keep(rollout.prediction, self._secrets)
+        fail_reason = fit_to_keep(rollout.fail_reason, self._secrets)
+        if (trajectory, prediction, fail_reason) == (rollout.trajectory, rollout.prediction, rollout.fail_reason):
+            return rollout
+        return replace(rollout, trajectory=trajectory, prediction=prediction, fail_reason=fail_reason)
 
 
 async def side_by_side(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:

@@ -66,6 +66,8 @@ def _without_token(word: re.Match[str]) -> str:
 
 def fit_to_keep(text: str, known: Iterable[str] = ()) -> str:
     """`text` as it may be kept and shown: known secrets masked, code points that UTF-8 cannot carry replaced."""
+    if text.isascii() and not known:
+        return text
     for secret in known:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, REDACTED)

@@ -9,6 +9,7 @@ import random
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Le
@@ -166,6 +167,7 @@ def sample_items(item_ids: Sequence[str], size: int, *, seed: int) -> tuple[str,
     return tuple(item_ids[index] for index in sorted(chosen))
 
 
+@lru_cache(maxsize=1 << 16)  # ids come again and again
 def is_item_id(text: str) -> bool:
     """Whether `text` may name an item: not blank, at most 256 characters, no control characters or lone surrogates."""
     if not text.strip() or len(text) > MAX_ITEM_ID_CHARACTERS:
