@@ -61,7 +61,7 @@ class JournaledProposer:
         if journal is None:
             return await ask_proposer(self._proposer, reflection, self._secrets)
         key = journal_key("reflect", journal.epoch, journal.step, fingerprint_of(self._proposer), digest_of(reflection))
-        proposal = await journal.answer(key, _PROPOSAL, lambda: self._ask(reflection))
+        proposal = await journal.answer(key, _PROPOSAL, lambda: self._ask(reflection), stage="reflect")
         if proposal.patch is None:
             raise PortError(ErrorCode(proposal.code or ErrorCode.PROPOSER_CALL_FAILED))
         return proposal.patch
@@ -94,7 +94,7 @@ class JournaledAggregator:
         key = journal_key(
             "aggregate", journal.epoch, journal.step, fingerprint_of(self._aggregator), digest_of(patches)
         )
-        return await journal.answer(key, _PATCH, ask)
+        return await journal.answer(key, _PATCH, ask, stage="aggregate")
 
 
 class JournaledSelector:
@@ -113,7 +113,7 @@ class JournaledSelector:
             return Answer(checked_patch(await self._selector.select(patch, k)))
 
         key = journal_key("select", journal.epoch, journal.step, k, fingerprint_of(self._selector), digest_of(patch))
-        return await journal.answer(key, _PATCH, ask)
+        return await journal.answer(key, _PATCH, ask, stage="select")
 
 
 class JournaledGuidanceWriter:
@@ -132,7 +132,7 @@ class JournaledGuidanceWriter:
             return Answer(await self._writer.write(comparison))
 
         key = journal_key("guidance", journal.epoch, fingerprint_of(self._writer), digest_of(comparison))
-        return await journal.answer(key, _TEXT, ask)
+        return await journal.answer(key, _TEXT, ask, stage="guidance")
 
 
 class JournaledMemoryWriter:
@@ -151,4 +151,4 @@ class JournaledMemoryWriter:
             return Answer(await self._writer.write(summary))
 
         key = journal_key("memory", journal.epoch, fingerprint_of(self._writer), digest_of(summary))
-        return await journal.answer(key, _TEXT, ask)
+        return await journal.answer(key, _TEXT, ask, stage="memory")

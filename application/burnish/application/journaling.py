@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -15,6 +15,8 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from burnish.application.ports import Journal, JournalEntry
+from burnish.application.usage import UsageNote, collecting_usage
+from burnish.domain.runs import UsageTotal
 
 T = TypeVar("T")
 
@@ -56,6 +58,8 @@ class RunJournal:
         self._run_id = run_id
         self._has_asked = False
         self._has_kept = False
+        self._counted: set[str] = set()
+        self._usage: dict[tuple[str, str], UsageTotal] = {}
         self.epoch = 0
         self.step = 0
 
@@ -68,19 +72,42 @@ class RunJournal:
         """Whether an earlier attempt answered everything so far."""
         return self._has_kept and not self._has_asked
 
-    async def answer(self, key: str, codec: Codec[T], ask: Callable[[], Awaitable[Answer[T]]]) -> T:
-        """What is kept under the key; without that, what `ask` brings, once it is durable."""
+    @property
+    def usage(self) -> tuple[UsageTotal, ...]:
+        """What the model calls behind all answers used, by role and stage."""
+        return tuple(self._usage[place] for place in sorted(self._usage))
+
+    async def answer(self, key: str, codec: Codec[T], ask: Callable[[], Awaitable[Answer[T]]], *, stage: str) -> T:
+        """What is kept under the key; without that, what `ask` brings, once it is durable. `stage` is for the usage."""
         kept = await self._journal.find(self._run_id, key)
         if kept is not None:
+            if key not in self._counted:
+                self._count(key, kept.usage, stage)
             return codec.load(kept.answer)
         self._has_asked = True
         step = self.step
-        answer = await ask()
-        text = codec.dump(answer.value)
-        await self._journal.append(
-            self._run_id, JournalEntry(key=key, answer=text, is_error=answer.is_error, step=step)
+        with collecting_usage() as usage:
+            answer = await ask()
+        entry = JournalEntry(
+            key=key, answer=codec.dump(answer.value), is_error=answer.is_error, step=step, usage=tuple(usage)
         )
+        await self._journal.append(self._run_id, entry)
+        self._count(key, entry.usage, stage)
         return answer.value
+
+    def _count(self, key: str, notes: tuple[UsageNote, ...], stage: str) -> None:
+        self._counted.add(key)
+        for note in notes:
+            total = self._usage.get((note.role, stage)) or UsageTotal(
+                role=note.role, stage=stage, calls=0, prompt_tokens=0, completion_tokens=0, is_estimated=False
+            )
+            self._usage[note.role, stage] = replace(
+                total,
+                calls=total.calls + 1,
+                prompt_tokens=total.prompt_tokens + note.prompt_tokens,
+                completion_tokens=total.completion_tokens + note.completion_tokens,
+                is_estimated=total.is_estimated or note.is_estimated,
+            )
 
 
 _active: ContextVar[RunJournal | None] = ContextVar("burnish_run_journal", default=None)

@@ -175,7 +175,7 @@ class PassRunner:
                 return (await self._try_one(skill, batch)).value
             fingerprint = "" if self._contents is None else self._contents.item_fingerprint(batch.split, item)
             key = journal_key("rollout", batch.split, item, batch.repeat, digest, fingerprint, self.fingerprint)
-            return await journal.answer(key, _ROLLOUT, lambda: self._try_one(skill, batch))
+            return await journal.answer(key, _ROLLOUT, lambda: self._try_one(skill, batch), stage=_stage(batch))
         except PortError as error:
             return error
 
@@ -203,7 +203,7 @@ class PassRunner:
         key = journal_key(
             "batch", batch.split, batch.size, batch.seed, batch.repeat, skill_hash(skill), *batch.item_ids
         )
-        return await journal.answer(key, _BATCH, ask)
+        return await journal.answer(key, _BATCH, ask, stage=_stage(batch))
 
     async def _call(self, skill: str, batch: RolloutBatch) -> tuple[Rollout, ...] | None:
         """The runner's checked answer; None when it raised."""
@@ -254,6 +254,12 @@ def _check(rollout: object) -> None:
 
 def _keys(item_ids: Sequence[str], repeat: str) -> tuple[OutcomeKey, ...]:
     return tuple((item, repeat) for item in item_ids)
+
+
+def _stage(batch: RolloutBatch) -> str:
+    """What a batch is for: its split, or the purpose its repeat names (`slow/2`, `final`)."""
+    purpose = batch.repeat.partition("/")[0]
+    return batch.split if not purpose[:1].isalpha() else purpose
 
 
 def _missing(item_id: str) -> Rollout:

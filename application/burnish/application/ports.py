@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from burnish.application.events import Event
 from burnish.application.result import ErrorCode
+from burnish.application.usage import UsageNote
 from burnish.domain.edits import Patch
 from burnish.domain.epochs import SlowUpdateAnalysis
 from burnish.domain.rollouts import Rollout, RolloutBatch
@@ -245,13 +246,15 @@ class RunStore(Protocol):
 class JournalEntry:
     """One answer of the outside world: what was asked, as canonical JSON, and what came back, as JSON.
 
-    `is_error` marks an answer that says there was none; `step` is the run's step (1-based) when it came.
+    `is_error` marks an answer that says there was none; `step` is the run's step (1-based) when it came;
+    `usage` tells what the model calls behind it used.
     """
 
     key: str
     answer: str
     is_error: bool = False
     step: int = 0
+    usage: tuple[UsageNote, ...] = ()
 
 
 @runtime_checkable

@@ -100,7 +100,7 @@ async def drawn_seed(draw: Callable[[], int], journal: RunJournal) -> int:
     async def ask() -> Answer[int]:
         return Answer(draw())
 
-    return await journal.answer(journal_key("seed"), _SEED, ask)
+    return await journal.answer(journal_key("seed"), _SEED, ask, stage="start")
 
 
 async def recalled_memory(memory: KnowledgeMemory, key: str, journal: RunJournal) -> str:
@@ -110,7 +110,7 @@ async def recalled_memory(memory: KnowledgeMemory, key: str, journal: RunJournal
         recalled: str | None = await ask_store(memory.recall(key))
         return Answer(recalled or "")
 
-    return await journal.answer(journal_key("recalled_memory", key), _TEXT, ask)
+    return await journal.answer(journal_key("recalled_memory", key), _TEXT, ask, stage="start")
 
 
 class MarkingPublisher:

@@ -296,6 +296,7 @@ class _Training:
                 state.as_run(stop, None if failure is None else failure.code.value),
                 rollouts_saved=passes.rollouts_saved,
                 warnings=passes.warnings,
+                usage=self._journal.usage,
             )
             try:
                 await ask_store(ports.keeping.runs.save(run))

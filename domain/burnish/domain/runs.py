@@ -97,6 +97,18 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotal:
+    """Tokens of a role's model calls in one stage of a run; `is_estimated` when a server left some of them untold."""
+
+    role: str
+    stage: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    is_estimated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestScores:
     """The test split, scored once at the end."""
 
@@ -135,6 +147,8 @@ class TrainingRun:
     """The failure code of a run that ended in one."""
     rollouts_saved: int = 0
     """Validation rollouts that were not needed, because their candidate could no longer pass the gate."""
+    usage: tuple[UsageTotal, ...] = ()
+    """Tokens by role and stage, of answers that are in the journal."""
     warnings: tuple[str, ...] = ()
     """Signs that something is wired wrongly; they change no result."""
 

@@ -16,7 +16,7 @@ from burnish.application.events import Event
 from burnish.application.ports import EventSink
 from burnish.application.result import Failure
 from burnish.domain.rollouts import BatchScore
-from burnish.domain.runs import TestScores
+from burnish.domain.runs import TestScores, UsageTotal
 from burnish.presentation.run_folder import summary_of
 from burnish.presentation.trail import Trail
 from burnish.presentation.training import Trained
@@ -70,6 +70,8 @@ def print_trained(trained: Trained, output: Output) -> None:
     )
     if run.test is not None:
         typer.echo(f"test: {_test(run.test)}")
+    for role in sorted({total.role for total in run.usage}):
+        typer.echo(f"{role}: {_tokens([total for total in run.usage if total.role == role])}")
     for warning in run.warnings:
         typer.echo(f"warning: {warning}: {RunWarning(warning).meaning}")
     typer.echo(f"best skill: {trained.folder / 'best_skill.md'}")
@@ -88,6 +90,13 @@ def failure_line(failure: Failure) -> str:
     """A failure in one line: code, meaning, what it is about, remedy."""
     about = f" ({', '.join(failure.fields)})" if failure.fields else ""
     return f"burnish: {failure.code.value}: {failure.code.meaning}{about}; {failure.code.remedy}"
+
+
+def _tokens(totals: Sequence[UsageTotal]) -> str:
+    calls, prompt = sum(total.calls for total in totals), sum(total.prompt_tokens for total in totals)
+    completion = sum(total.completion_tokens for total in totals)
+    estimated = ", partly estimated" if any(total.is_estimated for total in totals) else ""
+    return f"{calls} calls, {prompt} prompt and {completion} completion tokens{estimated}"
 
 
 def _number(score: float | None) -> str:

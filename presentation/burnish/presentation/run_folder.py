@@ -112,6 +112,7 @@ def summary_of(run: TrainingRun, task: Task) -> dict[str, object]:
         "steps_executed": run.steps_executed,
         "consecutive_rejects": run.consecutive_rejects,
         "rollouts_saved": run.rollouts_saved,
+        "usage": [asdict(total) for total in run.usage],
         "warnings": list(run.warnings),
         "reasons": dict(sorted(Counter(record.reason.value for record in run.steps).items())),
         "test": None if run.test is None else asdict(run.test),

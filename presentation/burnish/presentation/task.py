@@ -14,6 +14,7 @@ from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.infrastructure.models.chat import ChatModel
+from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
@@ -132,10 +133,11 @@ async def _connect(
     section = settings.model
     backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
     if backend == "simulated":
-        return _simulate(role, section, base)
-    model = _call_api(role, backend, section, settings.env.workers, environment)
+        model = _simulate(role, section, base)
+    else:
+        model = _call_api(role, backend, section, settings.env.workers, environment)
     stack.push_async_callback(model.aclose)
-    return model
+    return MeteredModel(model, role.value)
 
 
 def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:

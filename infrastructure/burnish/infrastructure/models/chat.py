@@ -35,13 +35,26 @@ class ChatErrorCode(StrEnum):
     """The server's reply is not what its API promises (invalid JSON, no choices)."""
 
 
-class ChatError(Exception):
-    """A model call that failed for good. Its text names the code only: details went to the log, without secrets."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call; `is_estimated` when the server reported none and they were guessed from the text's length."""
 
-    def __init__(self, code: ChatErrorCode, *, attempts: int = 1) -> None:
+    prompt_tokens: int
+    completion_tokens: int
+    is_estimated: bool = False
+
+
+class ChatError(Exception):
+    """A model call that failed for good. Its text names the code only: details went to the log, without secrets.
+
+    `usage` are the tokens that were paid for all the same, where the server told.
+    """
+
+    def __init__(self, code: ChatErrorCode, *, attempts: int = 1, usage: Usage | None = None) -> None:
         super().__init__(code.value)
         self.code = code
         self.attempts = attempts
+        self.usage = usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +74,6 @@ class ChatRequest:
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one call; `is_estimated` when the server reported none and they were guessed from the text's length."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,7 @@ class OpenAIChatModel:
                 span.set_attribute(genai.ERROR_TYPE, outcome.code.value)
                 span.set_status(trace.StatusCode.ERROR)
                 # Outside of any except block, so that no SDK exception, with a server's text in it, hangs on this one.
-                raise ChatError(outcome.code, attempts=call.requests)
+                raise ChatError(outcome.code, attempts=call.requests, usage=call.usage)
             return outcome
 
     async def aclose(self) -> None:

@@ -7,11 +7,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
+from pydantic import TypeAdapter
+from sqlalchemy import Row, delete, insert, select
 
 from burnish.application.ports import JournalEntry, PortError
+from burnish.application.usage import UsageNote
 from burnish.infrastructure.persistence import tables
 from burnish.infrastructure.persistence.database import Database
+
+_USAGE = TypeAdapter(tuple[UsageNote, ...])
 
 
 @dataclass(slots=True)
@@ -101,10 +105,7 @@ class SqlJournal:
                 table = tables.journal
                 async with self._database.transaction() as connection:
                     rows = await connection.execute(select(table).where(table.c.run_id == run_id))
-                    ahead = {
-                        row.name: JournalEntry(key=row.key, answer=row.answer, is_error=row.is_error, step=row.step)
-                        for row in rows
-                    }
+                    ahead = {row.name: _entry(row) for row in rows}
                 self._known[run_id] = _Known(set(ahead), ahead)
         return self._known[run_id]
 
@@ -116,9 +117,7 @@ class SqlJournal:
         async with self._database.transaction() as connection:
             query = select(table).where(table.c.run_id == run_id, table.c.name == name)
             row = (await connection.execute(query)).first()
-        if row is None:
-            return None
-        return JournalEntry(key=row.key, answer=row.answer, is_error=row.is_error, step=row.step)
+        return None if row is None else _entry(row)
 
     async def _write(self) -> None:
         """Commit group after group until nothing waits; a group that cannot be written fails for all in it."""
@@ -143,11 +142,17 @@ class SqlJournal:
                 "answer": waiting.entry.answer,
                 "is_error": waiting.entry.is_error,
                 "step": waiting.entry.step,
+                "usage": _USAGE.dump_json(waiting.entry.usage).decode(),
             }
             for waiting in group
         ]
         async with self._database.transaction() as connection:
             await connection.execute(insert(tables.journal), rows)
+
+
+def _entry(row: Row[tuple[object, ...]]) -> JournalEntry:
+    usage = _USAGE.validate_json(row.usage)
+    return JournalEntry(key=row.key, answer=row.answer, is_error=row.is_error, step=row.step, usage=usage)
 
 
 def _settle(group: Sequence[_Waiting], error: PortError | None) -> None:

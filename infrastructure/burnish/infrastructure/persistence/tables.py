@@ -56,6 +56,7 @@ journal = Table(
     Column("answer", Text, nullable=False),
     Column("is_error", Boolean, nullable=False),
     Column("step", Integer, nullable=False),
+    Column("usage", Text, nullable=False),
 )
 """A row an answer of the outside world; `name` is the SHA-256 of the key, `step` the run's step when it came."""
 
