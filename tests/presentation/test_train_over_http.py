@@ -87,6 +87,12 @@ def test_the_key_is_in_no_file_and_no_output(
         (failure(429), "skill_training.reflect.proposer_call_failed", 69, "skill_training.run.nothing_worked"),
         (failure(500), "skill_training.reflect.proposer_call_failed", 69, "skill_training.run.nothing_worked"),
         (
+            Reply(delay_seconds=5.0),
+            "skill_training.reflect.proposer_call_failed",
+            69,
+            "skill_training.run.nothing_worked",
+        ),
+        (
             Reply(reset=True, raw=b"{"),
             "skill_training.reflect.proposer_call_failed",
             69,
@@ -106,7 +112,7 @@ def test_the_key_is_in_no_file_and_no_output(
             "skill_training.run.nothing_worked",
         ),
     ],
-    ids=["401", "429", "500", "reset", "truncated", "empty", "unreadable"],
+    ids=["401", "429", "500", "time-out", "reset", "truncated", "empty", "unreadable"],
 )
 def test_an_optimizer_that_fails_is_a_coded_outcome(
     reply: Reply,
@@ -123,7 +129,8 @@ def test_an_optimizer_that_fails_is_a_coded_outcome(
         return reply if body["model"] == OPTIMIZER else answer(body)
 
     with ScriptedServer(respond) as server:
-        assert train(server, tmp_path / "run", monkeypatch, *SMALL) == exit_code
+        quick = "model.optimizer_timeout_seconds=0.3"
+        assert train(server, tmp_path / "run", monkeypatch, *SMALL, quick) == exit_code
     told = capsys.readouterr()
     assert run_code in told.err
     assert "Traceback" not in told.err

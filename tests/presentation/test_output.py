@@ -1,0 +1,135 @@
+"""What people see of a run: the trail's lines, the table on a terminal, the lines for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+from ticket_server import EXAMPLE
+
+from burnish.application.events import Event, MemoryUpdated, Reflected, SlowUpdated, StepFinished
+from burnish.domain.gate import GateAction
+from burnish.domain.runs import StepReason, StepRecord
+from burnish.presentation.cli import run
+from burnish.presentation.live_table import StepTable
+from burnish.presentation.trail import Trail
+
+TASK = str(EXAMPLE / "task.yaml")
+
+
+def finished(**changes: object) -> StepFinished:
+    fields: dict[str, object] = {
+        "step": 2,
+        "epoch": 1,
+        "action": GateAction.REJECT,
+        "reason": StepReason.GATE,
+        "learning_rate": 4,
+        "candidate_score": 0.5,
+        "compared_with": 0.75,
+    }
+    record = StepRecord(**(fields | changes))  # type: ignore[arg-type]  # a test names fields as it likes
+    return StepFinished(run_id="r", step=2, epoch=1, record=record, current_score=0.75, best_score=0.75)
+
+
+async def told(*events: Event) -> list[str]:
+    lines: list[str] = []
+    trail = Trail(lines.append)
+    for event in events:
+        await trail.emit(event)
+    return [line for line in lines if line.startswith("  ")]
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (finished(), "  gate        rejected: candidate 0.50 against 0.75"),
+        (
+            finished(candidate_score=None, ceiling=0.6),
+            "  gate        rejected: candidate stopped early, at best 0.60 against 0.75",
+        ),
+        (
+            finished(action=GateAction.ACCEPT_NEW_BEST, reason=StepReason.ACCEPTED, candidate_score=0.9),
+            "  gate        accepted, new best: candidate 0.90 against 0.75",
+        ),
+        (
+            finished(action=GateAction.ACCEPT, reason=StepReason.ACCEPTED, candidate_score=0.75),
+            "  gate        accepted: candidate 0.75 against 0.75",
+        ),
+        (
+            finished(reason=StepReason.OPTIMIZER_FAILED, code="skill_training.reflect.unreadable_patch"),
+            "  gate        not asked: the optimizer failed (skill_training.reflect.unreadable_patch)",
+        ),
+        (
+            finished(action=None, reason=StepReason.INCONCLUSIVE),
+            "  gate        not asked: too many items without an answer: no decision",
+        ),
+        (
+            finished(action=GateAction.ACCEPT, reason=StepReason.FORCED, learning_rate=0),
+            "  re-score    forced in, best stays: candidate 0.50 against 0.75",
+        ),
+        (Reflected(run_id="r", step=2, epoch=1, proposed=0, code="some.code"), "  reflect     failed: some.code"),
+        (SlowUpdated(run_id="r", step=2, epoch=1, analysis=None, code="some.code"), "  slow update failed: some.code"),
+        (
+            MemoryUpdated(run_id="r", step=2, epoch=1, characters=3, code="some.code"),
+            "  memory      failed: some.code; the old memory stays",
+        ),
+    ],
+)
+async def test_every_outcome_has_its_line(event: Event, line: str) -> None:
+    assert await told(event) == [line]
+
+
+async def test_what_a_resumed_run_only_replays_is_not_told_again() -> None:
+    assert await told(Reflected(run_id="r", step=1, epoch=1, proposed=3, replayed=True)) == []
+
+
+async def test_a_terminal_gets_one_row_a_step() -> None:
+    shown = io.StringIO()
+    with Live(console=Console(file=shown, force_terminal=True, width=100), auto_refresh=False) as live:
+        table = StepTable(live)
+        await table.emit(finished())
+        await table.emit(finished(action=None, reason=StepReason.INCONCLUSIVE, candidate_score=None))
+        await table.emit(finished(candidate_score=None, ceiling=0.6))
+        await table.emit(finished(action=GateAction.ACCEPT, reason=StepReason.FORCED, learning_rate=0))
+    last = shown.getvalue().rpartition("candidate")[2]
+    for text in ("reject (gate)", "inconclusive", "<= 0.600", "accept (forced)", "slow"):
+        assert text in last
+
+
+def test_spans_go_to_a_file_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traces = tmp_path / "traces.jsonl"
+    small = ("train.num_epochs=1", "train.steps_per_epoch=1", "evaluation.eval_test=false")
+    command = ["train", TASK, "--out-root", str(tmp_path / "run"), "--traces", str(traces), "--cfg-options", *small]
+    assert run(command) == 0
+    names = {json.loads(line)["name"] for line in traces.read_text(encoding="utf-8").splitlines()}
+    assert names >= {"mediator TrainSkill", "stage rollout", "stage reflect", "stage gate"}
+
+
+SCORER = """
+def score(prediction, item):
+    return float("nan")
+"""
+
+
+def test_a_scorer_that_gives_no_number_ends_the_run_and_names_the_item(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for split in ("train", "val", "test"):
+        (tmp_path / "items" / split).mkdir(parents=True)
+        item = {"id": f"{split}-1", "question": "What?", "answer": "That."}
+        (tmp_path / "items" / split / "items.jsonl").write_text(json.dumps(item) + "\n")
+    (tmp_path / "checks.py").write_text(SCORER)
+    (tmp_path / "rules.md").write_text('- When a ticket mentions "what", the queue is ABC.\n')
+    (tmp_path / "task.yaml").write_text(
+        "env: {split_dir: items, scorer: python, scorer_function: 'checks:score'}\n"
+        "model: {target_backend: simulated, optimizer_backend: simulated, simulated: {knowledge: rules.md}}\n"
+    )
+    assert run(["train", str(tmp_path / "task.yaml"), "--out-root", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "skill_training.rollout.invalid_score" in error
+    assert "val-1" in error or "train-1" in error
