@@ -188,14 +188,17 @@ class Scramble:
 
 
 class Barrier:
-    """Holds whoever comes by until it is opened; `reached` tells that somebody did."""
+    """Holds whoever comes by until it is opened; `reached` tells that so many did."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: int = 1) -> None:
         self.reached = asyncio.Event()
         self.opened = asyncio.Event()
+        self._missing = expected
 
     async def __call__(self, batch: RolloutBatch | None = None) -> None:
-        self.reached.set()
+        self._missing -= 1
+        if self._missing <= 0:
+            self.reached.set()
         await self.opened.wait()
 
 

@@ -263,3 +263,14 @@ async def test_with_failures_only_and_none_of_them_the_optimizer_is_not_asked() 
     async with open_app(rollouts=CatalogRunner(lambda skill, item_id: 1.0), proposer=proposer) as app:
         run = (await app.send(training(steps(2, failure_only=True)))).value
     assert (proposer.reflections, [record.reason for record in run.steps]) == ([], ["no_patches", "no_patches"])
+
+
+async def test_answers_that_led_to_no_decision_are_answers_all_the_same() -> None:
+    def attempt(skill: str, item_id: str) -> float:
+        if "score=0.6" in skill:
+            raise TimeoutError
+        return stated(skill, item_id)
+
+    async with open_app(rollouts=CatalogRunner(attempt), proposer=ScriptedProposer(append("score=0.6"))) as app:
+        run = (await app.send(training())).value
+    assert (run.stop_reason, run.steps[0].reason) == (StopReason.COMPLETED, "inconclusive")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from fakes import (
@@ -28,6 +28,8 @@ from burnish.domain.gate import GateAction
 from burnish.domain.rollouts import BatchScore, Rollout, RolloutBatch
 from burnish.domain.runs import TrainingRun
 from burnish.presentation.app import open_app
+
+Change = Callable[[list[Rollout]], list[Rollout]]
 
 
 class Answering:
@@ -90,27 +92,29 @@ async def test_ids_of_a_plain_runners_own_choice_are_checked(ids: list[str]) -> 
     assert failure.code == "skill_training.rollout.wrong_items"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda answers: answers[:-1],
-        lambda answers: [*answers, rollout("another", 0.2)],
-        lambda answers: [*answers[:-1], rollout("another", 0.2)],
-        lambda answers: [*answers, answers[0]],
-        lambda answers: [],
-    ],
-    ids=["one missing", "one more", "one other", "one twice", "none"],
-)
-async def test_a_plain_runner_must_answer_the_pinned_items_exactly(change: object) -> None:
-    def changed(batch: RolloutBatch) -> object:
-        return change(good(batch)) if batch.split == "val" else good(batch)  # type: ignore[operator]  # one of the above
+CHANGES: dict[str, Change] = {
+    "one missing": lambda answers: answers[:-1],
+    "one more": lambda answers: [*answers, rollout("another", 0.2)],
+    "one other": lambda answers: [*answers[:-1], rollout("another", 0.2)],
+    "one twice": lambda answers: [*answers, answers[0]],
+    "none": lambda answers: [],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_plain_runner_must_answer_the_pinned_items_exactly(change: str) -> None:
+    def changed(batch: RolloutBatch) -> list[Rollout]:
+        return CHANGES[change](good(batch)) if batch.split == "val" else good(batch)
 
     failure = await failure_of(Answering(good, good, changed))
     assert failure == Failure(ErrorCode.ROLLOUT_WRONG_ITEMS, ("val",))
 
 
 async def test_pinned_items_may_come_back_in_any_order() -> None:
-    assert await failure_of(Answering(good, good, lambda batch: good(batch)[::-1])) is None
+    def turned(batch: RolloutBatch) -> list[Rollout]:
+        return good(batch)[::-1]
+
+    assert await failure_of(Answering(good, good, turned)) is None
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ async def train_on(table: dict[str, dict[str, float]]) -> TrainingRun:
     """Two candidates on a table of versions and items; what is not in the table stays without an answer."""
 
     def attempt(skill: str, item_id: str) -> float:
-        return 0.0 if item_id.startswith("train") else table[skill.split()[-1]][item_id]
+        return 0.0 if item_id.startswith("train") else table[skill.rsplit(maxsplit=1)[-1]][item_id]
 
     proposer = ScriptedProposer(append("v1"), append("v2"))
     async with open_app(rollouts=CatalogRunner(attempt, val=3), proposer=proposer) as app:

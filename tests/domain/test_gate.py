@@ -32,6 +32,13 @@ def test_names_of_metrics_modes_and_actions_are_public() -> None:
     assert [action.value for action in GateAction] == ["accept_new_best", "accept", "reject"]
 
 
+def test_defaults_of_an_evaluation() -> None:
+    plain = GateEvaluation("candidate", 0.8, 0.7, "current", 0.5, "best", 0.6, 1, 2)
+    assert (plain.metric, plain.mixed_weight, plain.mode) == (GateMetric.HARD, 0.5, GateMode.STRICT)
+    held_in = (plain.candidate_held_in_hard, plain.candidate_held_in_soft, plain.current_held_in_score)
+    assert held_in == (0.0, 0.0, 0.0)
+
+
 # Projection
 
 
@@ -325,6 +332,10 @@ def test_a_tie_leaves_hope_in_two_split_mode() -> None:
     assert (tie.is_hopeless, loss.is_hopeless) == (False, True)
 
 
+def test_ceiling_weighs_both_scores_alike_by_default() -> None:
+    assert ceiling(outcomes(a=0.0), [("b", "0")], None, None, metric=GateMetric.MIXED).score == 0.75
+
+
 @pytest.mark.parametrize(("metric", "score"), [("hard", 0.5), ("soft", 1.0), ("mixed", 0.875)])
 def test_ceiling_is_projected_by_the_metric(metric: str, score: float) -> None:
     found = ceiling(outcomes(a=0.0), [("b", "0")], None, None, metric=GateMetric(metric), mixed_weight=0.75)
@@ -399,8 +410,18 @@ class Trial:
         return found
 
 
+def nudged(answer: Outcome, random: Random) -> Outcome:
+    """Scores one step of the number line up or down, or where they were."""
+    hard, soft = (math.nextafter(score, random.choice([0.0, 1.0, score])) for score in (answer.hard, answer.soft))
+    return Outcome(hard, soft)
+
+
 @st.composite
-def trials(draw: st.DrawFn, tables: tuple[str, ...] = tuple(SCORE_TABLES)) -> Trial:
+def trials(
+    draw: st.DrawFn,
+    tables: tuple[str, ...] = tuple(SCORE_TABLES),
+    kinships: tuple[str, ...] = ("none", "close", "a rounding error away"),
+) -> Trial:
     """Tables are filled by a seeded generator: drawing every score on its own would be slow."""
     scores = SCORE_TABLES[draw(st.sampled_from(tables))]
     random = Random(draw(st.integers(0, 2**32)))
@@ -415,11 +436,13 @@ def trials(draw: st.DrawFn, tables: tuple[str, ...] = tuple(SCORE_TABLES)) -> Tr
 
     current = table(draw(st.sampled_from([0.0, 0.1, 0.5])))
     candidate = table(draw(st.sampled_from([0.0, 0.1, 0.5])))
-    if draw(st.booleans()):  # the interesting candidates are close to current
-        for key in random.sample(keys, k=max(0, len(keys) - 3)):
-            candidate.pop(key, None)
-            if key in current and random.random() < 0.95:
-                candidate[key] = current[key]
+    kinship = draw(st.sampled_from(kinships))
+    if kinship != "none":  # the interesting candidates are close to current
+        unlike = set(random.sample(keys, k=min(3, len(keys))))
+        candidate = {key: answer for key, answer in candidate.items() if key in unlike}
+        candidate |= {key: answer for key, answer in current.items() if key not in unlike}
+        if kinship == "a rounding error away":
+            candidate |= {key: nudged(current[key], random) for key in unlike if key in current}
     random.shuffle(keys)
     return Trial(
         order=keys,
@@ -458,6 +481,38 @@ def test_ceiling_is_the_score_of_a_pass_that_solves_what_remains(trial: Trial) -
         assert actual <= reachable.score + 1e-12
 
 
+@pytest.mark.parametrize("metric", [GateMetric.HARD, GateMetric.SOFT])
+@pytest.mark.parametrize(
+    ("candidate_tenths", "current_tenths"),
+    [
+        pytest.param([0, 7], [2, 5], id="a-running-sum-sees-a-tie"),
+        pytest.param([8, 5, 6], [0, 9, 10], id="a-running-sum-sees-a-loss"),
+        pytest.param([5, 6, 0, 7], [9, 8, 1, 0], id="a-difference-of-sums-sees-a-tie"),
+    ],
+)
+def test_a_gain_the_size_of_a_rounding_error_is_not_hopeless(
+    metric: GateMetric, candidate_tenths: list[int], current_tenths: list[int]
+) -> None:
+    order = [(str(number), "0") for number in range(len(candidate_tenths))]
+    candidate, current = (
+        {key: Outcome(tenth * 0.1, tenth * 0.1) for key, tenth in zip(order, tenths, strict=True)}
+        for tenths in (candidate_tenths, current_tenths)
+    )
+    trial = Trial(order, candidate, current, None, 1, metric, 0.5, GateMode.STRICT)
+    assert trial.accepts(candidate)
+    assert not any(reachable.is_hopeless for _, reachable in trial.ceilings())
+
+
+@pytest.mark.parametrize("metric", GateMetric)
+def test_a_loss_that_rounding_hides_from_the_two_split_gate_is_not_hopeless(metric: GateMetric) -> None:
+    order = [("a", "0"), ("b", "0")]
+    current = dict.fromkeys(order, Outcome(1.0, 1.0)) | {("b", "0"): Outcome(5e-324, 5e-324)}
+    candidate = current | {("b", "0"): Outcome(0.0, 0.0)}
+    trial = Trial(order, candidate, current, None, 1, metric, 0.5, GateMode.TWO_SPLIT)
+    assert trial.accepts(candidate)
+    assert not any(reachable.is_hopeless for _, reachable in trial.ceilings())
+
+
 @given(trials())
 def test_hope_once_lost_does_not_come_back(trial: Trial) -> None:
     strict = replace(trial, mode=GateMode.STRICT, metric=GateMetric.HARD)
@@ -465,7 +520,7 @@ def test_hope_once_lost_does_not_come_back(trial: Trial) -> None:
     assert verdicts == sorted(verdicts)
 
 
-@given(trials(tables=("zero or one",)))
+@given(trials(tables=("zero or one",), kinships=("none", "close")))
 def test_a_strict_gate_gives_up_as_soon_as_a_perfect_rest_would_not_do(trial: Trial) -> None:
     strict = replace(trial, mode=GateMode.STRICT, metric=GateMetric.SOFT)
     for remaining, reachable in strict.ceilings():

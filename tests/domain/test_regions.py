@@ -197,6 +197,7 @@ def test_markers_are_balanced_when_every_one_belongs_to_a_region_of_its_own(
         pytest.param(f"{SLOW}{SLOW_END}", "", id="empty"),
         pytest.param(f"a{SLOW}\r\n\n x\n\ny \n{SLOW_END}b", " x\n\ny ", id="line-breaks-around-it-do-not-count"),
         pytest.param(f"{SLOW}1{SLOW_END}{SLOW}2{SLOW_END}", "1", id="first-of-two"),
+        pytest.param(f"{SLOW}\nx\n{SLOW_END}", "x", id="nothing-but-line-breaks-is-taken-off"),
     ],
 )
 def test_region_reads_as_the_text_between_its_markers(document: str, content: str | None) -> None:

@@ -47,7 +47,28 @@ def test_step_record_claims_no_score_that_was_not_measured() -> None:
     record = StepRecord(1, 1, GateAction.REJECT, StepReason.NO_PATCHES)
     assert (record.candidate_hard, record.candidate_soft, record.candidate_score) == (None, None, None)
     assert (record.ceiling, record.held_in_score, record.code) == (None, None, None)
-    assert (record.proposed, record.selected, record.applied, record.failed) == (0, 0, 0, 0)
+    assert (record.proposed, record.selected, record.applied, record.failed, record.learning_rate) == (0, 0, 0, 0, 0)
+    assert (record.skill_hash, record.skill_characters) == ("", 0)
+
+
+def test_run_that_has_only_begun_claims_nothing() -> None:
+    run = TrainingRun(
+        run_id="r",
+        skill_id="s",
+        best_skill="",
+        best_score=0.0,
+        best_step=0,
+        baseline_score=None,
+        selected_score=None,
+        final_skill="",
+        steps_executed=0,
+        consecutive_rejects=0,
+        has_accepted_any=False,
+        steps=(),
+        stop_reason=None,
+    )
+    assert (run.final_score, run.promoted_final, run.test, run.code) == (None, False, None, None)
+    assert (run.seed, run.memory) == (0, "")
 
 
 def test_step_record_has_the_fields_of_the_contract_in_order() -> None:

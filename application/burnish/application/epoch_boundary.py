@@ -12,6 +12,8 @@ from burnish.application.log import get_logger
 from burnish.application.mediator import Publisher, Sender
 from burnish.application.meta_skill_update import MetaSkillUpdate
 from burnish.application.passes import Pass
+from burnish.application.ports import PortError
+from burnish.application.result import ErrorCode, Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
@@ -80,7 +82,7 @@ async def _compare(state: TrainingState, prior_skill: str, ports: BoundaryPorts)
                 previous_guidance=read_region(state.current.text, RegionKind.SLOW_UPDATE) or "",
             )
         )
-    code = None if result.failure is None else result.failure.code.value
+    code = _code_of(result)
     analysis = result.value if result.is_ok else None
     if code is not None:
         _log.warning("slow_update.failed", run_id=state.run_id, epoch=state.epoch, code=code)
@@ -152,7 +154,7 @@ async def extend_memory(
                 replayed=ports.is_replaying(),
             )
         )
-    code = None if result.failure is None else result.failure.code.value
+    code = _code_of(result)
     memory = result.value if result.is_ok else state.memory
     if code is not None:
         _log.warning("meta_skill.failed", run_id=state.run_id, epoch=state.epoch, code=code)
@@ -160,3 +162,12 @@ async def extend_memory(
         MemoryUpdated(run_id=state.run_id, step=state.step, epoch=state.epoch, characters=len(memory), code=code)
     )
     return replace(state, memory=memory)
+
+
+def _code_of(result: Result[object]) -> str | None:
+    """The code of a failure that is passed by. Raises PortError, which ends the run, when an answer was not journaled."""
+    if result.failure is None:
+        return None
+    if result.failure.code is ErrorCode.STORE_UNAVAILABLE:
+        raise PortError(result.failure.code, *result.failure.fields)
+    return result.failure.code.value

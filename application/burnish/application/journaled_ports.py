@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from burnish.application.journaling import Answer, Codec, active_journal, digest_of, journal_key
+from burnish.application.cancellation import pass_on_cancellation
+from burnish.application.journaling import Answer, Codec, RunJournal, active_journal, digest_of, journal_key
 from burnish.application.log import get_logger
 from burnish.application.ports import (
     EditSelector,
@@ -22,24 +24,33 @@ from burnish.application.ports import (
     Pure,
     ReflectionInput,
 )
+from burnish.application.redaction import fit_to_keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import Patch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Proposal:
-    """What a proposer answered: a patch, or the code of its failure."""
+class _Patched:
+    """What came of asking for a patch: the patch, or the code of a failure."""
 
     patch: Patch | None = None
     code: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What came of asking for a text: the text, or the code of a failure."""
+
+    text: str | None = None
+    code: str | None = None
+
+
 _log = get_logger(__name__)
 
-_PROPOSAL = Codec(lambda: TypeAdapter(_Proposal))
+_PATCHED = Codec(lambda: TypeAdapter(_Patched))
 _PATCH = Codec(lambda: TypeAdapter(Patch))
-_TEXT = Codec(lambda: TypeAdapter(str))
+_WRITTEN = Codec(lambda: TypeAdapter(_Written))
 
 
 def fingerprint_of(port: object) -> str:
@@ -61,23 +72,11 @@ class JournaledProposer:
         if journal is None:
             return await ask_proposer(self._proposer, reflection, self._secrets)
         key = journal_key("reflect", journal.epoch, journal.step, fingerprint_of(self._proposer), digest_of(reflection))
-        proposal = await journal.answer(key, _PROPOSAL, lambda: self._ask(reflection), stage="reflect")
-        if proposal.patch is None:
-            raise PortError(ErrorCode(proposal.code or ErrorCode.PROPOSER_CALL_FAILED))
-        return proposal.patch
-
-    async def _ask(self, reflection: ReflectionInput) -> Answer[_Proposal]:
-        try:
-            return Answer(_Proposal(patch=await ask_proposer(self._proposer, reflection, self._secrets)))
-        except NotConfiguredError:
-            raise
-        except PortError as error:
-            _log.exception("reflect.failed", code=error.code.value)
-            return Answer(_Proposal(code=error.code.value), is_error=True)
+        return await _patch(journal, key, lambda: ask_proposer(self._proposer, reflection, self._secrets), "reflect")
 
 
 class JournaledAggregator:
-    """Asks an aggregator that is no pure function once for each request."""
+    """Asks an aggregator that is no pure function once for each request; a failure is an answer too."""
 
     def __init__(self, aggregator: PatchAggregator) -> None:
         self._aggregator = aggregator
@@ -85,20 +84,16 @@ class JournaledAggregator:
     async def aggregate(self, patches: Sequence[Patch | None]) -> Patch:
         """The merged patch."""
         journal = active_journal()
-        if journal is None or isinstance(self._aggregator, Pure):
+        if journal is None or _is_pure(self._aggregator):
             return await self._aggregator.aggregate(patches)
-
-        async def ask() -> Answer[Patch]:
-            return Answer(checked_patch(await self._aggregator.aggregate(patches)))
-
         key = journal_key(
             "aggregate", journal.epoch, journal.step, fingerprint_of(self._aggregator), digest_of(patches)
         )
-        return await journal.answer(key, _PATCH, ask, stage="aggregate")
+        return await _patch(journal, key, lambda: self._aggregator.aggregate(patches), "aggregate")
 
 
 class JournaledSelector:
-    """Asks a selector that is no pure function once for each request."""
+    """Asks a selector that is no pure function once for each request; a failure is an answer too."""
 
     def __init__(self, selector: EditSelector) -> None:
         self._selector = selector
@@ -106,49 +101,103 @@ class JournaledSelector:
     async def select(self, patch: Patch, k: int) -> Patch:
         """At most `k` of the patch's edits."""
         journal = active_journal()
-        if journal is None or isinstance(self._selector, Pure):
+        if journal is None or _is_pure(self._selector):
             return await self._selector.select(patch, k)
-
-        async def ask() -> Answer[Patch]:
-            return Answer(checked_patch(await self._selector.select(patch, k)))
-
         key = journal_key("select", journal.epoch, journal.step, k, fingerprint_of(self._selector), digest_of(patch))
-        return await journal.answer(key, _PATCH, ask, stage="select")
+        return await _patch(journal, key, lambda: self._selector.select(patch, k), "select")
 
 
 class JournaledGuidanceWriter:
-    """Asks a writer of guidance that is no pure function once for each comparison."""
+    """Asks a writer of guidance that is no pure function once for each comparison; a failure is an answer too."""
 
-    def __init__(self, writer: GuidanceWriter) -> None:
+    def __init__(self, writer: GuidanceWriter, secrets: Sequence[str] = ()) -> None:
         self._writer = writer
+        self._secrets = tuple(secrets)
 
     async def write(self, comparison: EpochComparison) -> str:
-        """The guidance."""
+        """The guidance, fit to be kept."""
         journal = active_journal()
-        if journal is None or isinstance(self._writer, Pure):
+        if journal is None or _is_pure(self._writer):
             return await self._writer.write(comparison)
-
-        async def ask() -> Answer[str]:
-            return Answer(await self._writer.write(comparison))
-
         key = journal_key("guidance", journal.epoch, fingerprint_of(self._writer), digest_of(comparison))
-        return await journal.answer(key, _TEXT, ask, stage="guidance")
+        return await _text(journal, key, lambda: self._writer.write(comparison), "guidance", self._secrets)
 
 
 class JournaledMemoryWriter:
-    """Asks a writer of the memory that is no pure function once for each epoch."""
+    """Asks a writer of the memory that is no pure function once for each epoch; a failure is an answer too."""
 
-    def __init__(self, writer: MemoryWriter) -> None:
+    def __init__(self, writer: MemoryWriter, secrets: Sequence[str] = ()) -> None:
         self._writer = writer
+        self._secrets = tuple(secrets)
 
     async def write(self, summary: EpochSummary) -> str:
-        """The memory."""
+        """The memory, fit to be kept."""
         journal = active_journal()
-        if journal is None or isinstance(self._writer, Pure):
+        if journal is None or _is_pure(self._writer):
             return await self._writer.write(summary)
-
-        async def ask() -> Answer[str]:
-            return Answer(await self._writer.write(summary))
-
         key = journal_key("memory", journal.epoch, fingerprint_of(self._writer), digest_of(summary))
-        return await journal.answer(key, _TEXT, ask, stage="memory")
+        return await _text(journal, key, lambda: self._writer.write(summary), "memory", self._secrets)
+
+
+def _is_pure(port: object) -> bool:
+    return isinstance(port, Pure) and port.is_pure
+
+
+async def _patch(journal: RunJournal, key: str, call: Callable[[], Awaitable[Patch]], stage: str) -> Patch:
+    """The patch that is kept or that the call brings. Raises PortError with the code of a failure, kept or new."""
+
+    async def ask() -> Answer[_Patched]:
+        try:
+            return Answer(_Patched(patch=_like_its_json(checked_patch(await call()))))
+        except NotConfiguredError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            pass_on_cancellation(error)
+            return Answer(_Patched(code=_failed(stage, error, ErrorCode.PROPOSER_CALL_FAILED)), is_error=True)
+
+    patched = await journal.answer(key, _PATCHED, ask, stage=stage)
+    if patched.patch is None:
+        raise PortError(ErrorCode(patched.code or ErrorCode.PROPOSER_CALL_FAILED))
+    return patched.patch
+
+
+def _like_its_json(patch: Patch) -> Patch:
+    """The patch as it will be read back. Raises PortError when a field is not what it should be."""
+    try:
+        return _PATCH.load(_PATCH.dump(patch))
+    except ValueError as error:
+        raise PortError(ErrorCode.UNREADABLE_PATCH) from error
+
+
+async def _text(
+    journal: RunJournal, key: str, call: Callable[[], Awaitable[object]], stage: str, secrets: Sequence[str]
+) -> str:
+    """The text that is kept or that the call brings. Raises PortError with the code of a failure, kept or new."""
+
+    async def ask() -> Answer[_Written]:
+        try:
+            return Answer(_Written(text=fit_to_keep(_checked_text(await call()), secrets)))
+        except NotConfiguredError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            pass_on_cancellation(error)
+            return Answer(_Written(code=_failed(stage, error, ErrorCode.UNEXPECTED)), is_error=True)
+
+    written = await journal.answer(key, _WRITTEN, ask, stage=stage)
+    if written.text is None:
+        raise PortError(ErrorCode(written.code or ErrorCode.UNEXPECTED))
+    return written.text
+
+
+def _checked_text(text: object) -> str:
+    """The text; TypeError when it is none, whatever an untyped host's writer says it is."""
+    if not isinstance(text, str):
+        raise TypeError(f"a writer returns a str, not {type(text).__name__}")
+    return text
+
+
+def _failed(stage: str, error: BaseException, otherwise: ErrorCode) -> str:
+    """The code of a port's failure, whose cause goes to the log."""
+    code = error.code if isinstance(error, PortError) else otherwise
+    _log.exception(f"{stage}.failed", code=code.value)
+    return code.value

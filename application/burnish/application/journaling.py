@@ -14,7 +14,9 @@ from typing import Generic, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from burnish.application.ports import Journal, JournalEntry
+from burnish.application.ports import Journal, JournalEntry, PortError
+from burnish.application.result import ErrorCode
+from burnish.application.store_calls import ask_store
 from burnish.application.usage import UsageNote, collecting_usage
 from burnish.domain.runs import UsageTotal
 
@@ -42,11 +44,11 @@ class Codec(Generic[T]):
         return self._build()
 
     def dump(self, value: T) -> str:
-        """The value as JSON."""
-        return self._adapter.dump_json(value).decode()
+        """The value as JSON. Raises ValueError when it is not of its type."""
+        return self._adapter.dump_json(value, warnings="error").decode()
 
     def load(self, text: str) -> T:
-        """The value again."""
+        """The value again. Raises ValueError when the text holds none."""
         return self._adapter.validate_json(text)
 
 
@@ -78,12 +80,19 @@ class RunJournal:
         return tuple(self._usage[place] for place in sorted(self._usage))
 
     async def answer(self, key: str, codec: Codec[T], ask: Callable[[], Awaitable[Answer[T]]], *, stage: str) -> T:
-        """What is kept under the key; without that, what `ask` brings, once it is durable. `stage` is for the usage."""
-        kept = await self._journal.find(self._run_id, key)
+        """What is kept under the key; without that, what `ask` brings, once it is durable. `stage` is for the usage.
+
+        `ask` brings answers that are read back from JSON as they are, so that a run sees the same whether it asks or
+        replays. Raises PortError when what is kept is no answer.
+        """
+        kept = await ask_store(self._journal.find(self._run_id, key))
         if kept is not None:
             if key not in self._counted:
                 self._count(key, kept.usage, stage)
-            return codec.load(kept.answer)
+            try:
+                return codec.load(kept.answer)
+            except ValueError as error:  # somebody has damaged it
+                raise PortError(ErrorCode.STORE_UNAVAILABLE) from error
         self._has_asked = True
         step = self.step
         with collecting_usage() as usage:
@@ -91,9 +100,10 @@ class RunJournal:
         entry = JournalEntry(
             key=key, answer=codec.dump(answer.value), is_error=answer.is_error, step=step, usage=tuple(usage)
         )
-        await self._journal.append(self._run_id, entry)
+        seen = codec.load(entry.answer)
+        await ask_store(self._journal.append(self._run_id, entry))
         self._count(key, entry.usage, stage)
-        return answer.value
+        return seen
 
     def _count(self, key: str, notes: tuple[UsageNote, ...], stage: str) -> None:
         self._counted.add(key)

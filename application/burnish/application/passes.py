@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import TypeAdapter
@@ -32,6 +32,9 @@ _log = get_logger(__name__)
 
 _ROLLOUT = Codec(lambda: TypeAdapter(Rollout))
 _BATCH: Codec[tuple[Rollout, ...] | None] = Codec(lambda: TypeAdapter(tuple[Rollout, ...] | None))
+
+_TASKS_A_SLOT = 4
+"""Of these, one may be calling: calls go on while earlier answers are written, and many are written together."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -141,7 +144,7 @@ class PassRunner:
                 answers[index] = await self._ask_one(skill, digest, batch)
 
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(min(self._workers, len(keys))):
+            for _ in range(min(_TASKS_A_SLOT * self._workers, len(keys))):
                 tasks.create_task(work())
         rollouts: list[Rollout] = []
         for answer in answers:
@@ -223,13 +226,30 @@ class PassRunner:
         return tuple(self._clean(rollout) for rollout in rollouts)
 
     def _clean(self, rollout: Rollout) -> Rollout:
-        """The rollout with its texts fit to be kept: no known secrets, nothing that UTF-8 cannot carry."""
-        trajectory = fit_to_keep(rollout.trajectory, self._secrets)
-        prediction = fit_to_keep(rollout.prediction, self._secrets)
-        fail_reason = fit_to_keep(rollout.fail_reason, self._secrets)
-        if (trajectory, prediction, fail_reason) == (rollout.trajectory, rollout.prediction, rollout.fail_reason):
+        """The rollout fit to be kept: no known secrets, nothing that UTF-8 cannot carry, no scores of a missing answer."""
+        texts = (
+            rollout.trajectory,
+            rollout.task_type,
+            rollout.prediction,
+            rollout.fail_reason,
+            "" if rollout.error is None else rollout.error,
+        )
+        fit = [fit_to_keep(text, self._secrets) for text in texts]
+        is_scored = rollout.error is None
+        if is_scored and (*fit,) == texts and type(rollout.hard) is type(rollout.soft) is float:
             return rollout
-        return replace(rollout, trajectory=trajectory, prediction=prediction, fail_reason=fail_reason)
+        hard, soft = (float(rollout.hard), float(rollout.soft)) if is_scored else (0.0, 0.0)
+        trajectory, task_type, prediction, fail_reason, error = fit
+        return Rollout(
+            rollout.item_id,
+            hard,
+            soft,
+            trajectory=trajectory,
+            task_type=task_type,
+            prediction=prediction,
+            fail_reason=fail_reason,
+            error=None if is_scored else error,
+        )
 
 
 async def side_by_side(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:

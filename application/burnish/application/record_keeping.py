@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.events import StepFinished
 from burnish.application.mediator import Publisher
 from burnish.application.ports import CheckpointStore, Clock, PortError, RunStore
 from burnish.application.result import ErrorCode
+from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import TrainingState
 from burnish.domain.gate import GateAction
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord
-
-T = TypeVar("T")
 
 _GATED = frozenset({StepReason.ACCEPTED, StepReason.GATE, StepReason.FORCED})
 """Reasons of steps whose candidate was put to the gate, or forced past it."""
@@ -32,17 +29,6 @@ class KeepingPorts:
     publisher: Publisher
     telemetry: StageTelemetry
     clock: Clock
-
-
-async def ask_store(call: Awaitable[T]) -> T:
-    """A store's answer. Raises PortError: the store's own, or `skill_training.store.unavailable` for what else it raised."""
-    try:
-        return await call
-    except (Exception, asyncio.CancelledError) as error:
-        pass_on_cancellation(error)
-        if isinstance(error, PortError):
-            raise
-        raise PortError(ErrorCode.STORE_UNAVAILABLE) from error
 
 
 async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -> None:

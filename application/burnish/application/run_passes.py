@@ -106,7 +106,7 @@ class RunPasses:
                 left = self._left(keys[start + size :], repeat)
                 if left and self._runner.lists_items:
                     total = len(done.rollouts) + len(left)
-                    if len(done.rollouts) - len(done.answered) > self._config.max_error_rate * total:
+                    if (len(done.rollouts) - len(done.answered)) / total > self._config.max_error_rate:
                         return Validated(scored=done)
                     reachable = self._ceiling(done, left, current, best)
                     if reachable.is_hopeless:

@@ -12,8 +12,8 @@ from burnish.application.events import Event
 from burnish.application.journaling import Answer, Codec, RunJournal, journal_key
 from burnish.application.mediator import Publisher
 from burnish.application.ports import KnowledgeMemory
-from burnish.application.record_keeping import ask_store
 from burnish.application.result import ErrorCode, Failure
+from burnish.application.store_calls import ask_store
 from burnish.application.training_state import TrainingState
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.runs import StepReason, StopReason, TrainingRun, skill_hash
@@ -22,6 +22,7 @@ _SEED = Codec(lambda: TypeAdapter(int))
 _TEXT = Codec(lambda: TypeAdapter(str))
 
 _RESUMABLE_FAILURES = frozenset({StopReason.FAILED, StopReason.OPTIMIZER_FAILED})
+_WITHOUT_ANSWERS = frozenset({ErrorCode.RUN_INCONCLUSIVE, ErrorCode.RUN_NOTHING_WORKED})
 _UNDECIDED = frozenset({StepReason.INCONCLUSIVE, StepReason.OPTIMIZER_FAILED})
 
 
@@ -54,7 +55,7 @@ def ending_of(state: TrainingState, inconclusive_steps: int) -> tuple[StopReason
         if state.consecutive_failures == state.consecutive_rejects:
             return StopReason.OPTIMIZER_FAILED, Failure(ErrorCode.RUN_OPTIMIZER_FAILED)
         return StopReason.PATIENCE, None
-    if not state.decided_steps:
+    if not state.answered_steps:
         return StopReason.FAILED, Failure(ErrorCode.RUN_NOTHING_WORKED)
     return StopReason.COMPLETED, None
 
@@ -82,15 +83,19 @@ def _canonical(setting: object) -> str:
 def first_undecided_step(run: TrainingRun) -> int | None:
     """The first of the steps at the end of a failed run that decided nothing; their errors are asked again.
 
-    0 when not even the baseline was measured; None for a run that did not end in a failure.
+    0 when not even the baseline could be measured. None when there are no such steps: what was decided stays as it is. A
+    step is judged by its own record, not by that of a slow update after it.
     """
     if run.stop_reason not in _RESUMABLE_FAILURES:
         return None
-    first = run.steps[-1].step + 1 if run.steps else 0
-    for record in reversed(run.steps):
-        if record.reason not in _UNDECIDED:
+    if not run.steps:
+        return 0 if run.code in _WITHOUT_ANSWERS else None
+    first: int | None = None
+    own = {record.step: record.reason for record in reversed(run.steps)}  # a step's own record is its first
+    for step in sorted(own, reverse=True):
+        if own[step] not in _UNDECIDED:
             break
-        first = record.step
+        first = step
     return first
 
 

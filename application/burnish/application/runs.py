@@ -9,8 +9,8 @@ from annotated_types import Ge
 
 from burnish.application.mediator import Query
 from burnish.application.ports import CheckpointStore, RunStore
-from burnish.application.record_keeping import ask_store
 from burnish.application.result import ErrorCode, Result
+from burnish.application.store_calls import ask_store
 from burnish.domain.runs import Checkpoint, TrainingRun, is_run_id
 
 

@@ -40,7 +40,7 @@ from burnish.application.ports import (
     PortError,
     ReflectionInput,
 )
-from burnish.application.record_keeping import KeepingPorts, ask_store, keep
+from burnish.application.record_keeping import KeepingPorts, keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode, Failure, Result
 from burnish.application.run_passes import RunPasses
@@ -52,6 +52,7 @@ from burnish.application.run_rules import (
     recalled_memory,
     run_identity,
 )
+from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.domain.config import TrainSkillConfig
@@ -183,7 +184,10 @@ async def _reflect(state: TrainingState, rollouts: Pass, budget: int, proposer: 
 
 
 async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Patch, str | None]:
-    """An optimizer port's answer; an empty patch and a code when it failed. A port nobody configured ends the run."""
+    """An optimizer port's answer; an empty patch and a code when it failed.
+
+    Raises PortError, which ends the run, for a port nobody configured and for an answer that could not be journaled.
+    """
     try:
         return checked_patch(await call), code
     except NotConfiguredError:
@@ -191,6 +195,8 @@ async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Pat
     except (Exception, asyncio.CancelledError) as error:
         pass_on_cancellation(error)
         failed = error.code if isinstance(error, PortError) else ErrorCode.PROPOSER_CALL_FAILED
+        if failed is ErrorCode.STORE_UNAVAILABLE:
+            raise
         _log.exception("optimizer.call_failed", code=failed.value)
         return Patch(), failed.value
 
@@ -244,6 +250,7 @@ class TrainSkillHandler:
         try:
             if claim.known is not None and (step := first_undecided_step(claim.known)) is not None:
                 await ask_store(self._ports.journal.forget_errors(message.run_id, from_step=step))
+                await ask_store(runs.save(replace(claim.known, stop_reason=None, code=None)))  # they are forgotten once
             journal = RunJournal(self._ports.journal, message.run_id)
             await ask_store(journal.prepare())
             with journaling(journal):

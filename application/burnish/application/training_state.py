@@ -31,8 +31,8 @@ class TrainingState:
     """Everything the next step depends on.
 
     `schedule_step` (0-based) and `total_steps` set the learning rate. `consecutive_failures` counts those among the
-    `consecutive_rejects` in which the optimizer failed, `decided_steps` those in which neither optimizer nor agent
-    failed. Step and epoch count from 1, and are 0 before the first.
+    `consecutive_rejects` in which the optimizer failed, `answered_steps` those in which the optimizer had rollouts to
+    read and gave a readable answer. Step and epoch count from 1, and are 0 before the first.
     """
 
     run_id: str
@@ -52,7 +52,7 @@ class TrainingState:
     consecutive_inconclusive: int = 0
     has_accepted_any: bool = False
     has_rollouts: bool = False
-    decided_steps: int = 0
+    answered_steps: int = 0
     memory: str = ""
     records: tuple[StepRecord, ...] = ()
     promoted_final: bool = False
@@ -71,7 +71,7 @@ class TrainingState:
         counted = replace(
             self,
             records=(*self.records, record),
-            decided_steps=self.decided_steps + (not failed and not inconclusive),
+            answered_steps=self.answered_steps + (record.selected > 0 if inconclusive else not failed),
             consecutive_rejects=self.consecutive_rejects + 1 if rejected else self.consecutive_rejects * inconclusive,
             consecutive_failures=self.consecutive_failures + failed
             if rejected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -66,18 +66,21 @@ async def open_app(
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
-    _refuse_misfits(sinks, clock)
+    ports: dict[str, object] = {
+        "rollouts": rollouts,
+        "proposer": proposer,
+        "aggregator": aggregator,
+        "selector": selector,
+        "checkpoints": checkpoints,
+        "runs": runs,
+        "memory": memory,
+        "audit_log": audit_log,
+        "journal": journal,
+    }
+    _refuse_misfits(ports, sinks, clock)
     with assemble(
         container,
-        rollouts=rollouts,
-        proposer=proposer,
-        aggregator=aggregator,
-        selector=selector,
-        checkpoints=checkpoints,
-        runs=runs,
-        memory=memory,
-        audit_log=audit_log,
-        journal=journal,
+        **ports,
         sinks=tuple(sinks) or None,
         clock=clock,
         workers=workers,
@@ -88,10 +91,15 @@ async def open_app(
     yield app
 
 
-def _refuse_misfits(sinks: Sequence[object], clock: object) -> None:
-    """The container checks the other ports itself."""
+def _refuse_misfits(ports: Mapping[str, object], sinks: Sequence[object], clock: object) -> None:
+    """Raise TypeError; whether an object has its port's methods is checked by the container, where a class would pass."""
+    for name, port in ports.items():
+        if isinstance(port, type):
+            raise TypeError(
+                f"{name} must be an object, and {port.__name__} is a class: did you mean {port.__name__}()?"
+            )
     for sink in sinks:
-        if not isinstance(sink, EventSink):
+        if isinstance(sink, type) or not isinstance(sink, EventSink):
             raise TypeError(
                 f"a sink must have `async emit(event)`, and an object of type {type(sink).__name__} has not"
             )

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated
 
 import typer
 
-from burnish.application.ports import PortError
-from burnish.application.result import ErrorCode, ErrorKind, Failure
+from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
-from burnish.infrastructure.tasks.refusals import DataError
-from burnish.presentation.output import Output, failure_line, print_score, print_trained, sinks_for
-from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
+from burnish.presentation.output import Output, print_score, print_trained, sinks_for
+from burnish.presentation.run_commands import runs_app
+from burnish.presentation.settings.errors import shown
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
 from burnish.presentation.settings.mapping import canonical, named_as_settings
 from burnish.presentation.settings.yaml_text import write_scalar
 from burnish.presentation.training import TrainOptions, evaluate_task, train_task, verify_audit
-
-T = TypeVar("T")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
 
 EXAMPLE = "skill-training"
 
@@ -44,6 +39,7 @@ config_app = typer.Typer(help="Look at the configuration of a task.", rich_marku
 app.add_typer(config_app, name="config")
 audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode=None)
 app.add_typer(audit_app, name="audit")
+app.add_typer(runs_app, name="runs")
 
 TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
 ConfigFile = Annotated[
@@ -98,7 +94,7 @@ def main(
     elif example is None:
         typer.echo(context.get_help())
     elif example != EXAMPLE:
-        _refuse(f"--example: there is no example {shown(example)!r}: use {EXAMPLE}")
+        refuse(f"--example: there is no example {shown(example)!r}: use {EXAMPLE}")
     else:
         from burnish.presentation.example import run_example  # noqa: PLC0415 - only the example needs it
 
@@ -134,10 +130,10 @@ def train(
     )
     output = Output(as_json=as_json)
     with sinks_for(output) as sinks:
-        trained = _answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
+        trained = answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
     print_trained(trained, output)
     failure = trained.failure
-    _exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
+    exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
 
 
 @app.command(name="eval")
@@ -157,18 +153,18 @@ def evaluate(
     Example: burnish eval examples/ticket-routing/task.yaml --skill runs/demo/best_skill.md --split test
     """
     if split not in SPLITS:
-        _refuse(f"--split: there is no split {shown(split)!r}: use {', '.join(SPLITS)}")
-    result = _answer(evaluate_task(_task_file(task, config), cfg_options or (), os.environ, split=split, skill=skill))
+        refuse(f"--split: there is no split {shown(split)!r}: use {', '.join(SPLITS)}")
+    result = answer(evaluate_task(_task_file(task, config), cfg_options or (), os.environ, split=split, skill=skill))
     if result.is_ok:
         print_score(result.value, split, Output(as_json=as_json))
-    _exit_for(result.failure)
+    exit_for(result.failure)
 
 
 @config_app.command()
 def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
     """Print every setting of a task, and where its value came from."""
     path = _task_file(task, config)
-    loaded = _checked(lambda: load_task(path, cfg_options or ()))
+    loaded = checked(lambda: load_task(path, cfg_options or ()))
     for key in KEYS:
         typer.echo(f"{key}: {write_scalar(canonical(value_at(loaded.settings, key)))}  # {loaded.sources[key]}")
 
@@ -177,7 +173,7 @@ def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOp
 def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
     """Check a task's settings, and say so when they are right."""
     path = _task_file(task, config)
-    _checked(lambda: load_task(path, cfg_options or ()))
+    checked(lambda: load_task(path, cfg_options or ()))
     typer.echo(f"{path}: settings are right")
 
 
@@ -197,50 +193,17 @@ def verify(
 
     Example: burnish audit verify runs/demo
     """
-    problem, records = _answer(verify_audit(folder))
+    with without_log():
+        problem, records = answer(verify_audit(folder, os.environ))
     if problem is not None:
-        typer.echo(f"burnish: {folder}: {problem}", err=True)
-        raise typer.Exit(ErrorKind.BUG.exit_code)
+        refuse(f"{folder}: {problem}", ErrorKind.BUG)
     typer.echo(f"{folder}: {records} audit records, unbroken")
 
 
 def _task_file(task: Path | None, config: Path | None) -> Path:
     if task is not None and config is not None:
-        _refuse("the task file is given twice, as an argument and as --config: give it once")
+        refuse("the task file is given twice, as an argument and as --config: give it once")
     path = config if task is None else task
     if path is None:
-        _refuse("no task file is given: name one, such as examples/ticket-routing/task.yaml")
+        refuse("no task file is given: name one, such as examples/ticket-routing/task.yaml")
     return path
-
-
-def _answer(work: Coroutine[Any, Any, T], *, interrupted: str = "") -> T:
-    """Run to the end; bad input and Ctrl-C end the command with their exit codes."""
-    try:
-        return _checked(lambda: asyncio.run(work))
-    except KeyboardInterrupt:
-        typer.echo(f"burnish: interrupted{'; ' if interrupted else ''}{interrupted}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _checked(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    except SettingsError as error:
-        for line in error.lines:
-            typer.echo(f"burnish: {line}", err=True)
-    except DataError as error:
-        typer.echo(f"burnish: {error}", err=True)
-    except PortError as error:
-        _exit_for(Failure(error.code, error.fields))
-    raise typer.Exit(ErrorCode.INVALID_REQUEST.kind.exit_code)
-
-
-def _refuse(line: str) -> NoReturn:
-    typer.echo(f"burnish: {line}", err=True)
-    raise typer.Exit(ErrorCode.INVALID_REQUEST.kind.exit_code)
-
-
-def _exit_for(failure: Failure | None) -> None:
-    if failure is not None:
-        typer.echo(failure_line(failure), err=True)
-        raise typer.Exit(failure.code.kind.exit_code)

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,28 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.task import Task
 
 DATABASE = "burnish.db"
+TIMING = "timing.json"
+SUMMARY = "summary.json"
+HISTORY = "history.jsonl"
+WRITTEN = ("best_skill.md", "final_skill.md", HISTORY, SUMMARY, TIMING, "config.yaml")
+"""Files that are written whole, through a temporary file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What is kept apart from the results, because it differs between runs of the same results.
+
+    `database` is the dialect of the database the run is kept in: `sqlite` (the folder's own file) or `postgresql`.
+    `ended_at` is None while the run is being trained, and stays so when its process is killed. `audit` is the anchor of the
+    audit log at the end of the last attempt that had one.
+    """
+
+    run_id: str
+    task: str
+    database: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    audit: AuditAnchor | None = None
 
 
 class RunFolder:
@@ -48,27 +70,47 @@ class RunFolder:
         """Keep the skills, the history and the summary of a run, ended well or not; nothing in them tells the time."""
         self._write("best_skill.md", run.best_skill)
         self._write("final_skill.md", run.final_skill)
-        self._write("history.jsonl", "".join(f"{record_json(record)}\n" for record in run.steps))
-        self._write("summary.json", json.dumps(summary_of(run, task), indent=2, ensure_ascii=False) + "\n")
+        self._write(HISTORY, "".join(f"{record_json(record)}\n" for record in run.steps))
+        self._write(SUMMARY, json.dumps(summary_of(run, task), indent=2, ensure_ascii=False) + "\n")
 
-    def write_timing(self, *, started: datetime, ended: datetime, audit: AuditAnchor) -> None:
-        """Keep the clock times, and the anchor of the audit log, apart from the results."""
-        timing = {
-            "started_at": started.isoformat(),
-            "ended_at": ended.isoformat(),
-            "seconds": round((ended - started).total_seconds(), 3),
-            "audit": {"count": audit.count, "head": audit.head},
+    def write_timing(self, timing: Timing) -> None:
+        """Keep it; an anchor that was kept stays where there is no new one."""
+        ended, audit = timing.ended_at, timing.audit
+        if audit is None and (before := self.timing()) is not None:
+            audit = before.audit
+        written = {
+            "run_id": timing.run_id,
+            "task": timing.task,
+            "database": timing.database,
+            "started_at": timing.started_at.isoformat(),
+            "ended_at": None if ended is None else ended.isoformat(),
+            "seconds": None if ended is None else round((ended - timing.started_at).total_seconds(), 3),
+            "audit": None if audit is None else {"count": audit.count, "head": audit.head},
         }
-        self._write("timing.json", json.dumps(timing, indent=2) + "\n")
+        self._write(TIMING, json.dumps(written, indent=2) + "\n")
+
+    def timing(self) -> Timing | None:
+        """What was last kept of it; None when there is nothing, or nothing that can be read."""
+        try:
+            read = json.loads((self.path / TIMING).read_text(encoding="utf-8"))
+            ended, audit = read["ended_at"], read["audit"]
+            return Timing(
+                run_id=str(read["run_id"]),
+                task=str(read["task"]),
+                database=str(read["database"]),
+                started_at=datetime.fromisoformat(read["started_at"]),
+                ended_at=None if ended is None else datetime.fromisoformat(ended),
+                audit=None if audit is None else AuditAnchor(int(audit["count"]), str(audit["head"])),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def audit_anchor(self) -> AuditAnchor:
         """The anchor of the audit log as it was last kept. Raises SettingsError when there is none."""
-        path = self.path / "timing.json"
-        try:
-            audit = json.loads(path.read_text(encoding="utf-8"))["audit"]
-            return AuditAnchor(int(audit["count"]), str(audit["head"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SettingsError((f"{path}: holds no anchor of an audit log: is this a run folder?",)) from error
+        timing = self.timing()
+        if timing is None or timing.audit is None:
+            raise SettingsError((f"{self.path / TIMING}: holds no anchor of an audit log: is this a run folder?",))
+        return timing.audit
 
     def _write(self, name: str, text: str) -> None:
         """Through a temporary file, so that a reader or a crash never meets half of it; newlines stay as they are."""

@@ -7,10 +7,11 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from burnish.application.evaluate_skill import EvaluateSkill
+from burnish.application.events import Event, RunStarted
 from burnish.application.ports import EventSink
 from burnish.application.result import ErrorKind, Failure, Result
 from burnish.application.runs import GetRun
@@ -18,11 +19,12 @@ from burnish.application.train_skill import TrainSkill
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
-from burnish.infrastructure.persistence.audit import anchor_of, verify
-from burnish.infrastructure.persistence.stores import open_stores
+from burnish.infrastructure.persistence.audit import verify
+from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
-from burnish.presentation.run_folder import RunFolder
+from burnish.presentation.run_database import POSTGRESQL, SQLITE, database_secrets, place_of
+from burnish.presentation.run_folder import RunFolder, Timing
 from burnish.presentation.settings.environment import Environment, read_environment
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask, load_task
@@ -32,9 +34,6 @@ from burnish.presentation.task import Task, open_task
 
 RUNS = Path("runs")
 """Where run folders go when nobody says otherwise."""
-
-DATABASE_VARIABLE = "BURNISH_DATABASE_URL"
-"""Names a PostgreSQL database (`postgresql+asyncpg://…`) that takes the place of the run folder's SQLite file."""
 
 _DIGEST_DIGITS = 10
 
@@ -67,12 +66,12 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
     async with open_task(loaded, environment) as task:
         _refuse_odd(options.run_id)
         folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
+        place = place_of(folder, environ)
         folder.prepare()
-        store = environ.get(DATABASE_VARIABLE) or None
-        secrets = (*environment.known_secrets(), *((store,) if store else ()))
+        secrets = (*environment.known_secrets(), *database_secrets(environ))
         with ExitStack() as stack:
             _observe(stack, folder, secrets, options.traces)
-            return await _train(task, loaded, folder, options.run_id, sinks, secrets=secrets, store=store)
+            return await _train(task, loaded, folder, options, sinks, secrets=secrets, place=place)
 
 
 async def evaluate_task(
@@ -82,7 +81,7 @@ async def evaluate_task(
     loaded, environment = _load(task_file, overrides, environ)
     async with open_task(loaded, environment) as task:
         text = task.initial_skill if skill is None else read_text(skill)
-        async with open_app(rollouts=task.runner, workers=task.workers, actor=_user()) as app:
+        async with open_app(rollouts=task.runner, workers=task.workers, actor=user_name()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
 
 
@@ -92,13 +91,14 @@ def _load(task_file: Path, overrides: Sequence[str], environ: Mapping[str, str])
     return fill_models(loaded, environment), environment
 
 
-async def verify_audit(path: Path) -> tuple[str | None, int]:
-    """What is wrong with a run's audit log (None: nothing), and how many records it has."""
+async def verify_audit(path: Path, environ: Mapping[str, str]) -> tuple[str | None, int]:
+    """What is wrong with the audit log of a run's database (None: nothing), and how many records it has."""
     folder = RunFolder(path)
     anchor = folder.audit_anchor()
-    if not folder.database.exists():
-        raise SettingsError((f"{folder.database}: does not exist: is this a run folder?",))
-    async with open_stores(folder.database) as stores:
+    place = place_of(folder, environ)
+    if isinstance(place, Path) and not place.exists():
+        raise SettingsError((f"{place}: does not exist: is this a run folder?",))
+    async with open_stores(place) as stores:
         records = await stores.audit_log.records()
     return verify(records, anchor), len(records)
 
@@ -115,17 +115,20 @@ async def _train(
     task: Task,
     loaded: LoadedTask,
     folder: RunFolder,
-    run_id: str | None,
+    options: TrainOptions,
     sinks: Sequence[EventSink],
     *,
     secrets: Sequence[str],
-    store: str | None,
+    place: Path | str,
 ) -> Trained:
-    started = utc_now()
-    async with open_stores(store or folder.database) as stores:
-        if run_id is None:
-            known = await stores.runs.list() if store is None else ()
-            run_id = known[-1].run_id if known else _named(task)
+    async with open_stores(place) as stores:
+        run_id = options.run_id or await _run_id(task, folder, stores, place, fresh=options.fresh)
+        timing = Timing(
+            run_id=run_id,
+            task=task.name,
+            database=SQLITE if isinstance(place, Path) else POSTGRESQL,
+            started_at=utc_now(),
+        )
         effective = effective_yaml(loaded)
         folder.write_config(effective, replace=False)
         async with open_app(
@@ -137,9 +140,9 @@ async def _train(
             audit_log=stores.audit_log,
             journal=stores.journal,
             secrets=secrets,
-            sinks=sinks,
+            sinks=(mark := _StartMark(folder, timing), *sinks),
             workers=task.workers,
-            actor=_user(),
+            actor=user_name(),
         ) as app:
             is_ours = True
             try:
@@ -151,9 +154,37 @@ async def _train(
                 if run is not None:
                     folder.write_config(effective)
                     folder.write_run(run, task)
-                    anchor = anchor_of(await stores.audit_log.records())
-                    folder.write_timing(started=started, ended=utc_now(), audit=anchor)
+                    if mark.is_set or folder.timing() is None:  # a stored result that is shown again keeps its times
+                        folder.write_timing(replace(timing, ended_at=utc_now(), audit=await stores.audit_log.anchor()))
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
+
+
+class _StartMark:
+    """Notes in the folder which run is being trained in it, as soon as it is its own: what a killed process leaves."""
+
+    def __init__(self, folder: RunFolder, timing: Timing) -> None:
+        self._folder = folder
+        self._timing = timing
+        self.is_set = False
+
+    async def emit(self, event: Event) -> None:
+        """Write it at the start of the run."""
+        if isinstance(event, RunStarted):
+            self._folder.write_timing(self._timing)
+            self.is_set = True
+
+
+async def _run_id(task: Task, folder: RunFolder, stores: SqlStores, place: Path | str, *, fresh: bool) -> str:
+    """The id of the folder's run. A server holds the runs of other folders too: there a fresh run takes the next free id."""
+    known = await stores.runs.ids()
+    if isinstance(place, Path):
+        return known[-1] if known else _named(task)
+    if (timing := folder.timing()) is not None:
+        return timing.run_id
+    run_id, number = _named(task), 2
+    while fresh and run_id in known:
+        run_id, number = f"{_named(task)}-{number}", number + 1
+    return run_id
 
 
 def _observe(stack: ExitStack, folder: RunFolder, secrets: Sequence[str], traces: Path | None) -> None:
@@ -184,7 +215,7 @@ def _named(task: Task) -> str:
     return f"{task.skill_id}-{task.digest[:_DIGEST_DIGITS]}"
 
 
-def _user() -> str:
+def user_name() -> str:
     """Who started this, for the audit log."""
     try:
         return getpass.getuser()

@@ -50,7 +50,7 @@ class Database:
         """A connection of the caller's own, who closes it; it takes no place in the pool."""
         try:
             connection = await self._engine.connect()
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
             await connection.run_sync(Connection.detach)
         except (SQLAlchemyError, OSError) as error:
             raise PortError(ErrorCode.STORE_UNAVAILABLE) from error

@@ -20,6 +20,9 @@ from burnish.infrastructure.persistence.database import Database
 from burnish.infrastructure.persistence.in_memory import ENDED_WELL, differing_keys
 from burnish.infrastructure.persistence.locks import RunLocks
 
+DELETION = "DeleteRun"
+"""The action of the audit entry that tells that a run was dropped."""
+
 _RUN = TypeAdapter(TrainingRun)
 _RECORD = TypeAdapter(StepRecord)
 
@@ -46,7 +49,7 @@ class SqlRunStore:
 
     async def _claim(self, run_id: str, identity: Mapping[str, str]) -> Claim:
         runs = tables.runs
-        async with self._database.transaction() as connection:
+        async with self._database.turn("runs") as connection:
             row = (await connection.execute(select(runs.c.identity).where(runs.c.run_id == run_id))).first()
             if row is None:
                 last = (await connection.execute(select(func.max(runs.c.ordinal)))).scalar()
@@ -79,6 +82,10 @@ class SqlRunStore:
                 .where(tables.runs.c.run_id == run.run_id)
                 .values(state=state, stop_reason=run.stop_reason)
             )
+            if run.stop_reason is not None:  # an earlier attempt may have made more records
+                steps = tables.steps
+                later = (steps.c.run_id == run.run_id) & (steps.c.position >= len(run.steps))
+                await connection.execute(delete(steps).where(later))
 
     async def append(self, run_id: str, position: int, record: StepRecord) -> None:
         """Keep the record in its position; what a resumed run comes past again is the same."""
@@ -103,12 +110,15 @@ class SqlRunStore:
             found = tuple(_RECORD.validate_json(record) for record in records.scalars())
         return replace(_RUN.validate_json(row.state), steps=found)
 
-    async def list(self) -> Sequence[TrainingRun]:
-        """In the order they were first claimed."""
+    async def ids(self) -> tuple[str, ...]:
+        """The ids in the order they were first claimed, also of runs of which nothing was saved yet."""
         async with self._database.transaction() as connection:
             ids = await connection.execute(select(tables.runs.c.run_id).order_by(tables.runs.c.ordinal))
-            run_ids = list(ids.scalars())
-        found = [await self.get(run_id) for run_id in run_ids]
+            return tuple(ids.scalars())
+
+    async def list(self) -> Sequence[TrainingRun]:
+        """In the order they were first claimed."""
+        found = [await self.get(run_id) for run_id in await self.ids()]
         return [run for run in found if run is not None]
 
     async def delete(self, run_id: str) -> None:
@@ -167,6 +177,12 @@ class SqlCheckpointStore:
             rows = await connection.execute(select(table).where(table.c.run_id == run_id).order_by(table.c.step))
             return [_checkpoint(row) for row in rows]
 
+    async def delete(self, run_id: str) -> None:
+        """Drop all of the run."""
+        table = tables.checkpoints
+        async with self._database.transaction() as connection:
+            await connection.execute(delete(table).where(table.c.run_id == run_id))
+
 
 class SqlKnowledgeMemory:
     """Keeps the latest text of every key."""
@@ -177,7 +193,7 @@ class SqlKnowledgeMemory:
     async def remember(self, key: str, content: str, kind: str) -> None:
         """Replace what was there."""
         table = tables.memory
-        async with self._database.transaction() as connection:
+        async with self._database.turn("memory") as connection:
             await connection.execute(delete(table).where(table.c.key == key))
             await connection.execute(insert(table).values(key=key, content=content, kind=kind))
 
@@ -190,25 +206,26 @@ class SqlKnowledgeMemory:
 
 
 class SqlAuditLog:
-    """The hash-chained log in a table; entries of one process are added one after another."""
+    """The hash-chained log in a table; entries are added one after another, whichever process they come from."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._adding = asyncio.Lock()
 
     async def append(self, entry: AuditEntry) -> None:
-        """Add an entry at the end."""
+        """Add an entry at the end; one whose place in its run is taken since the run was last deleted is there already."""
         table = tables.audit
-        async with self._adding, self._database.transaction() as connection:
+        async with self._adding, self._database.turn("audit") as connection:
             if entry.position:
-                same = (table.c.subject == entry.subject) & (table.c.action == entry.action)
-                query = select(table.c.sequence).where(same, table.c.position == entry.position).limit(1)
+                of_subject = table.c.subject == entry.subject
+                deletion = select(func.max(table.c.sequence)).where(of_subject, table.c.action == DELETION)
+                same = of_subject & (table.c.action == entry.action) & (table.c.position == entry.position)
+                since = table.c.sequence > func.coalesce(deletion.scalar_subquery(), -1)
+                query = select(table.c.sequence).where(same, since).limit(1)
                 if (await connection.execute(query)).first() is not None:
                     return
-            query = select(table.c.sequence, table.c.hash).order_by(table.c.sequence.desc()).limit(1)
-            last = (await connection.execute(query)).first()
-            after = anchor_of(()) if last is None else AuditAnchor(last.sequence + 1, last.hash)
-            record = chain(entry, after)
+            last = (await connection.execute(_LAST_RECORD)).first()
+            record = chain(entry, _anchor(last))
             await connection.execute(
                 insert(table).values(
                     sequence=record.sequence,
@@ -229,6 +246,19 @@ class SqlAuditLog:
         async with self._database.transaction() as connection:
             rows = await connection.execute(select(tables.audit).order_by(tables.audit.c.sequence))
             return tuple(_audit_record(row) for row in rows)
+
+    async def anchor(self) -> AuditAnchor:
+        """What to keep elsewhere."""
+        async with self._database.transaction() as connection:
+            return _anchor((await connection.execute(_LAST_RECORD)).first())
+
+
+_LAST_RECORD = select(tables.audit.c.sequence, tables.audit.c.hash).order_by(tables.audit.c.sequence.desc()).limit(1)
+
+
+def _anchor(last: Row[int, str] | None) -> AuditAnchor:
+    """The anchor of a log that ends with this record."""
+    return anchor_of(()) if last is None else AuditAnchor(last.sequence + 1, last.hash)
 
 
 def _checkpoint(row: Row[tuple[object, ...]]) -> Checkpoint:

@@ -1,0 +1,217 @@
+"""`burnish runs`: the runs that are kept in a directory, one of them, and deleting one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from burnish.application.result import ErrorKind
+from burnish.domain.gate import GateAction
+from burnish.domain.runs import StepRecord, TrainingRun
+from burnish.infrastructure.tasks.refusals import shown_path
+from burnish.presentation.exits import answer, checked, refuse, without_log
+from burnish.presentation.kept_runs import (
+    UNFINISHED,
+    UNREADABLE,
+    KeptRun,
+    delete_run,
+    kept_run,
+    kept_runs,
+    read_history,
+    run_so_far,
+)
+from burnish.presentation.run_folder import SUMMARY
+from burnish.presentation.training import RUNS
+
+runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The run folder.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
+
+_NONE = "-"
+
+_DECISIONS = {
+    GateAction.ACCEPT_NEW_BEST: "accepted, new best",
+    GateAction.ACCEPT: "accepted",
+    GateAction.REJECT: "rejected",
+    None: "no decision",
+}
+
+
+@runs_app.command(name="list")
+def list_runs(
+    *,
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where run folders are.", show_default=str(RUNS))
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, for machines.")] = False,
+) -> None:
+    """List the run folders in a directory.
+
+    Example: burnish runs list
+    """
+    place = directory or RUNS
+    if not place.is_dir() and (directory is not None or place.exists()):
+        what = "is not a directory" if place.exists() else "does not exist"
+        refuse(f"{shown_path(place)}: {what}: name one that holds run folders", ErrorKind.NOT_FOUND)
+    runs = checked(lambda: kept_runs(place)) if place.is_dir() else ()
+    if as_json:
+        for run in runs:
+            typer.echo(json.dumps(_as_json(run)))
+    elif runs:
+        heads = ("folder", "run", "task", "ended", "start", "selected", "steps")
+        _print_table(heads, [_listed(run) for run in runs])
+    elif kept_run(place) is not None:
+        refuse(f"{shown_path(place)}: is a run folder itself: use burnish runs show, or name the directory it is in")
+    else:
+        typer.echo(f"no runs in {shown_path(place)}")
+
+
+@runs_app.command()
+def show(folder: Folder, *, as_json: AsJson = False) -> None:
+    """Show how a run ended, and its steps; of one that has not ended, how far it has come.
+
+    Example: burnish runs show runs/demo
+    """
+    kept = _known(folder)
+    records, so_far = checked(lambda: read_history(folder)), None
+    if kept.ended == UNFINISHED:
+        with without_log():
+            so_far = answer(run_so_far(folder, os.environ))
+        records = records if so_far is None else so_far.steps
+    summary = _summary(folder) if kept.ended not in {UNFINISHED, UNREADABLE} else None
+    if as_json:
+        steps = [asdict(record) for record in records]
+        typer.echo(json.dumps({**_as_json(_brought_up(kept, so_far)), "summary": summary, "records": steps}))
+    else:
+        _print_run(_brought_up(kept, so_far), records)
+
+
+@runs_app.command()
+def delete(
+    folder: Folder,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a run: the files burnish wrote into its folder, and the folder if nothing else is in it.
+
+    Example: burnish runs delete runs/demo --yes
+    """
+    kept = _known(folder)
+    if folder.is_symlink():
+        refuse(f"{shown_path(folder)}: is a link: name the folder it leads to")
+    if not yes:
+        if not sys.stdin.isatty():
+            refuse(f"{shown_path(folder)}: nobody can be asked here whether to delete it: say --yes")
+        if not typer.confirm(f"Delete run {kept.run_id or _NONE} ({kept.ended}) in {shown_path(folder)}?"):
+            typer.echo("nothing was deleted")
+            return
+    with without_log():
+        deleted = answer(delete_run(folder, os.environ))
+    typer.echo(f"deleted {shown_path(folder)}: {deleted.files} files")
+    if deleted.left:
+        names = ", ".join(shown_path(Path(name)) for name in deleted.left[:5])
+        more = f" and {len(deleted.left) - 5} more" if len(deleted.left) > 5 else ""
+        typer.echo(f"the folder stays, it holds other files: {names}{more}")
+
+
+def _known(folder: Path) -> KeptRun:
+    """What the folder holds; ends the command when it is no run folder."""
+    if not folder.exists():
+        refuse(f"{shown_path(folder)}: does not exist: see burnish runs list", ErrorKind.NOT_FOUND)
+    kept = kept_run(folder) if folder.is_dir() else None
+    if kept is None:
+        refuse(f"{shown_path(folder)}: is not a run folder: see burnish runs list", ErrorKind.NOT_FOUND)
+    return kept
+
+
+def _brought_up(kept: KeptRun, so_far: TrainingRun | None) -> KeptRun:
+    """With what the database knows beyond the files."""
+    if so_far is None:
+        return kept
+    return replace(
+        kept,
+        run_id=so_far.run_id,
+        baseline_score=so_far.baseline_score,
+        selected_score=so_far.selected_score,
+        steps=so_far.steps_executed,
+    )
+
+
+def _summary(folder: Path) -> dict[str, object]:
+    summary: dict[str, object] = json.loads((folder / SUMMARY).read_bytes())
+    return summary
+
+
+def _as_json(run: KeptRun) -> dict[str, object]:
+    return {
+        "folder": str(run.folder),
+        "run_id": run.run_id,
+        "task": run.task,
+        "stop_reason": run.ended,
+        "baseline_score": run.baseline_score,
+        "selected_score": run.selected_score,
+        "steps": run.steps,
+        "started_at": None if run.started_at is None else run.started_at.isoformat(),
+    }
+
+
+def _listed(run: KeptRun) -> tuple[str, ...]:
+    return (
+        shown_path(Path(run.folder.name)),
+        run.run_id or _NONE,
+        run.task or _NONE,
+        run.ended,
+        _score(run.baseline_score),
+        _score(run.selected_score),
+        _NONE if run.steps is None else str(run.steps),
+    )
+
+
+def _print_run(run: KeptRun, records: Sequence[StepRecord]) -> None:
+    typer.echo(f"run {run.run_id or _NONE}: task {run.task or _NONE}, {run.ended}, {run.steps or 0} steps")
+    if run.code is not None:
+        typer.echo(f"failure: {run.code}")
+    typer.echo(f"validation: {_score(run.baseline_score)} at the start, {_score(run.selected_score)} selected")
+    for warning in run.warnings:
+        typer.echo(f"warning: {warning}")
+    if not records:
+        return
+    typer.echo("")
+    heads = ("step", "epoch", "decision", "reason", "candidate", "against", "edits", "characters")
+    _print_table(heads, [_row(record) for record in records])
+
+
+def _row(record: StepRecord) -> tuple[str, ...]:
+    candidate = _score(record.candidate_score)
+    if record.candidate_score is None and record.ceiling is not None:
+        candidate = f"≤ {record.ceiling:.4f}"  # stopped early
+    return (
+        str(record.step),
+        str(record.epoch),
+        _DECISIONS[record.action],
+        record.code or record.reason.value,
+        candidate,
+        _score(record.compared_with),
+        f"{record.applied} of {record.proposed}",
+        str(record.skill_characters),
+    )
+
+
+def _score(score: float | None) -> str:
+    return _NONE if score is None else f"{score:.4f}"
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as their widest text, no blanks at the end of a line."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())

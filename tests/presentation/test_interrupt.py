@@ -1,0 +1,60 @@
+"""A run that is told to stop: its exit status, what it leaves, and that the same command goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from console_training import RESULTS, HeldModels, arguments, finish, start, variables
+from scripted_server import ScriptedServer
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A run that nobody stopped."""
+
+    folder: Path
+    asked: int
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    with ScriptedServer(HeldModels()) as server:
+        finish(arguments(folder), variables(server))
+        return Whole(folder, len(server.requests))
+
+
+@pytest.mark.parametrize(
+    ("signals", "status", "told"),
+    [
+        ((signal.SIGINT,), 130, "burnish: interrupted; run the same command to go on\n"),
+        ((signal.SIGTERM,), 143, "burnish: terminated; run the same command to go on\n"),
+        ((signal.SIGTERM, signal.SIGTERM), 143, "burnish: terminated; run the same command to go on\n"),
+    ],
+    ids=["SIGINT", "SIGTERM", "SIGTERM twice"],
+)
+def test_a_run_told_to_stop_is_kept_as_cancelled_and_the_same_command_goes_on(
+    signals: tuple[signal.Signals, ...], status: int, told: str, whole: Whole, tmp_path: Path
+) -> None:
+    models = HeldModels(held=2)
+    with ScriptedServer(models) as server:
+        with start(arguments(tmp_path), variables(server)) as process:
+            assert models.reached.wait(30)
+            for number in signals:
+                process.send_signal(number)
+            _, error = process.communicate(timeout=30)
+        models.go_on.set()
+        assert process.returncode == status
+        assert error == told
+        summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+        assert summary["stop_reason"] == "cancelled"
+        assert summary["steps_executed"] == 1
+        assert len(server.requests) < whole.asked
+        finish(arguments(tmp_path), variables(server))
+        assert len(server.requests) == whole.asked + 1, "only what had no answer yet is asked again"
+    for name in RESULTS:
+        assert (tmp_path / name).read_bytes() == (whole.folder / name).read_bytes(), name

@@ -1,0 +1,70 @@
+"""What hosts may import from `burnish.api`."""
+
+from __future__ import annotations
+
+import inspect
+
+import burnish.api
+
+NAMES = [
+    "ApplyReport",
+    "AuditLog",
+    "BatchScore",
+    "CheckpointStore",
+    "Edit",
+    "EditOp",
+    "EditSelector",
+    "EditSource",
+    "EvaluateSkill",
+    "EventSink",
+    "FailedEdit",
+    "GateAction",
+    "GateCandidateSkill",
+    "GateEvaluation",
+    "GateMetric",
+    "GateMode",
+    "GateResult",
+    "ItemCatalog",
+    "KnowledgeMemory",
+    "MetaSkillUpdate",
+    "Patch",
+    "PatchAggregator",
+    "PatchProposer",
+    "ReflectOnFailures",
+    "ReflectionInput",
+    "Result",
+    "Rollout",
+    "RolloutBatch",
+    "RolloutRunner",
+    "SlowUpdate",
+    "SlowUpdateAnalysis",
+    "StepRecord",
+    "TrainSkill",
+    "TrainSkillConfig",
+    "TrainingRun",
+    "aggregate",
+    "apply_patch",
+    "compare_epochs",
+    "evaluate_gate",
+    "learning_rate",
+    "open_app",
+    "project_score",
+    "score_batch",
+    "select_top_k",
+]
+"""Names leave this list only with a major version."""
+
+
+def test_the_list_of_public_names_is_this_one() -> None:
+    assert burnish.api.__all__ == NAMES
+
+
+def test_every_public_name_is_there_and_nothing_else_is_visible() -> None:
+    visible = {
+        name for name, value in vars(burnish.api).items() if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert visible == set(NAMES)
+
+
+def test_every_public_name_explains_itself() -> None:
+    assert [name for name in NAMES if not inspect.getdoc(getattr(burnish.api, name))] == []
