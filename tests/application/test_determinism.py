@@ -9,6 +9,7 @@ import pytest
 from fakes import CatalogRunner, RecordingSink, Scramble, ScriptedProposer, TickingClock, append, rollout, training
 
 from burnish.application.events import Event
+from burnish.application.ports import ReflectionInput
 from burnish.application.result import Failure
 from burnish.application.runs import ListCheckpoints
 from burnish.domain.config import TrainSkillConfig
@@ -44,8 +45,8 @@ def by_hash(skill: str, item_id: str) -> Rollout:
 
 async def everything(
     workers: int, seed: int
-) -> tuple[TrainingRun, list[Event], list[str], list[Checkpoint], list[AuditRecord]]:
-    """All that is left of a run: result, events, calls, checkpoints, audit."""
+) -> tuple[TrainingRun, list[Event], list[ReflectionInput], list[str], list[Checkpoint], list[AuditRecord]]:
+    """All that is left of a run: result, events, what the optimizer read, calls, checkpoints, audit."""
     runner, sink, audit_log = (
         CatalogRunner(by_hash, train=15, val=20, test=5, before=Scramble(seed)),
         RecordingSink(),
@@ -58,12 +59,12 @@ async def everything(
         run = (await app.send(training(CONFIG))).value
         checkpoints = (await app.send(ListCheckpoints("run"))).value
     calls = sorted(f"{call.skill} {call.batch}" for call in runner.calls)
-    return run, sink.events, calls, list(checkpoints), list(audit_log.records)
+    return run, sink.events, proposer.reflections, calls, list(checkpoints), list(audit_log.records)
 
 
 async def test_one_worker_and_many_leave_the_same_behind() -> None:
     alone = await everything(workers=1, seed=0)
-    run, _, calls, checkpoints, _ = alone
+    run, _, _, calls, checkpoints, _ = alone
     assert {record.reason for record in run.steps} >= {"accepted", "gate"}
     assert len(calls) == len(set(calls))
     assert checkpoints

@@ -230,27 +230,3 @@ def test_the_password_is_in_no_file_no_output_and_no_table(
     for place, text in seen.items():
         for secret in (password, spelt, password[:-3]):
             assert secret not in text, place
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "nonsense",
-        "postgresql://ada:planted-pw-9f8e7d6c@127.0.0.1/db",
-        "mysql+aiomysql://ada:planted-pw-9f8e7d6c@127.0.0.1/db",
-        "postgresql+asyncpg://ada:planted@pw:9f8e/7d6c@127.0.0.1:5432/db",
-        "postgresql+asyncpg://ada:planted-pw-9f8e7d6c@127.0.0.1:port/db",
-        "postgresql+asyncpg://ada:planted-pw-9f8e7d6c@127.0.0.1/db?sslmode=require",
-    ],
-)
-def test_an_address_that_is_none_is_refused_in_one_line_without_the_password(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(VARIABLE, address)
-    assert small(tmp_path / "run") == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"burnish: environment: {VARIABLE}: ")
-    assert len(told.err.splitlines()) == 1
-    assert not any(part in told.err for part in ("planted", "9f8e", "7d6c"))
-    assert not (tmp_path / "run").exists()

@@ -12,7 +12,7 @@ from burnish.application.run_passes import RunPasses
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.domain.gate import pair_scores, project_score
-from burnish.domain.runs import TestScores
+from burnish.domain.runs import ScoresOnTest
 
 
 async def promote_final(
@@ -49,7 +49,7 @@ async def score_test_split(
                 done[text] = await passes.test(text)
         scored = {name: done[text] for name, text in named.items()}
         await _tell(state, Stage.TEST, scored, publisher, telemetry)
-    scores = TestScores(initial=scored["initial"].score, best=scored["best"].score, final=scored["final"].score)
+    scores = ScoresOnTest(initial=scored["initial"].score, best=scored["best"].score, final=scored["final"].score)
     return replace(state, test=scores)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateAction, project_score
 from burnish.domain.rollouts import Outcomes, mean
-from burnish.domain.runs import StepReason, StepRecord, StopReason, TestScores, TrainingRun
+from burnish.domain.runs import ScoresOnTest, StepReason, StepRecord, StopReason, TrainingRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TrainingState:
     memory: str = ""
     records: tuple[StepRecord, ...] = ()
     promoted_final: bool = False
-    test: TestScores | None = None
+    test: ScoresOnTest | None = None
 
     @property
     def patience_is_over(self) -> bool:

@@ -109,7 +109,7 @@ class UsageTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestScores:
+class ScoresOnTest:
     """The test split, scored once at the end."""
 
     initial: BatchScore
@@ -141,7 +141,7 @@ class TrainingRun:
     seed: int = 0
     final_score: float | None = None
     promoted_final: bool = False
-    test: TestScores | None = None
+    test: ScoresOnTest | None = None
     memory: str = ""
     code: str | None = None
     """The failure code of a run that ended in one."""

@@ -16,7 +16,7 @@ from burnish.application.events import Event
 from burnish.application.ports import EventSink
 from burnish.application.result import Failure
 from burnish.domain.rollouts import BatchScore
-from burnish.domain.runs import TestScores, UsageTotal
+from burnish.domain.runs import ScoresOnTest, UsageTotal
 from burnish.presentation.run_folder import summary_of
 from burnish.presentation.trail import Trail
 from burnish.presentation.training import Trained
@@ -103,5 +103,5 @@ def _number(score: float | None) -> str:
     return "not measured" if score is None else f"{score:.4f}"
 
 
-def _test(test: TestScores) -> str:
+def _test(test: ScoresOnTest) -> str:
     return f"{test.initial.hard:.4f} at the start, {test.best.hard:.4f} best, {test.final.hard:.4f} final (hard)"

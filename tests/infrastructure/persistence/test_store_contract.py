@@ -24,7 +24,7 @@ from burnish.application.ports import (
 from burnish.domain.gate import GateAction
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord, StopReason, TrainingRun
-from burnish.domain.runs import TestScores as SplitScores  # pytest collects what is called Test…
+from burnish.domain.runs import ScoresOnTest as SplitScores  # pytest collects what is called Test…
 
 ODD_TEXT = "line\r\nend \u2028 nul \x00 quote ' \" \\ % :name \U0001f642 e\u0301"
 IDENTITY = {"skill_id": "s", "config.seed": "1"}
