@@ -24,6 +24,8 @@ from ticket_server import EXAMPLE
 
 from burnish.presentation.cli import run
 
+_AT_WORK = 1_000
+
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
@@ -53,9 +55,14 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> Ended:
-        """How it ended."""
+        """How it ended, once it has."""
         status = self._parent.ask({"wait": self.pid})
         return Ended(status, self._output.read_text(encoding="utf-8"))
+
+    def poll(self) -> Ended | None:
+        """How it ended; None while it is at work."""
+        status = self._parent.ask({"poll": self.pid})
+        return None if status == _AT_WORK else Ended(status, self._output.read_text(encoding="utf-8"))
 
 
 class Parent:
@@ -126,7 +133,7 @@ def serve() -> None:
         assert threading.active_count() == 1, threading.enumerate()
         for line in sys.stdin:
             order = cast("dict[str, Json]", json.loads(line))
-            answers.write(f"{_waited(order) if 'wait' in order else _forked(order)}\n")
+            answers.write(f"{_forked(order) if 'function' in order else _waited(order)}\n")
             answers.flush()
 
 
@@ -142,8 +149,11 @@ def _warm_up() -> None:
 
 
 def _waited(order: dict[str, Json]) -> int:
-    _, status = os.waitpid(cast("int", order["wait"]), 0)
-    return os.waitstatus_to_exitcode(status)
+    if "wait" in order:
+        _, status = os.waitpid(cast("int", order["wait"]), 0)
+        return os.waitstatus_to_exitcode(status)
+    ended, status = os.waitpid(cast("int", order["poll"]), os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else _AT_WORK
 
 
 def _forked(order: dict[str, Json]) -> int:

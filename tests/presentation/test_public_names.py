@@ -25,6 +25,7 @@ NAMES = [
     "GateMode",
     "GateResult",
     "ItemCatalog",
+    "Journal",
     "KnowledgeMemory",
     "MetaSkillUpdate",
     "Patch",
