@@ -1,0 +1,149 @@
+"""A run's journal as one file, and a journal that answers from such a file and from nowhere else."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from burnish.application.ports import JournalEntry, PortError
+from burnish.application.result import ErrorCode
+
+FORMAT = "burnish-recording"
+VERSION = 1
+
+_ENTRY = TypeAdapter(JournalEntry)
+_MOST_BYTES = 1 << 32
+
+
+class RecordingError(Exception):
+    """A file that is no recording; its text is one line: the file, what is wrong, the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a run was answered; `about` tells which run it was."""
+
+    about: Mapping[str, str]
+    entries: tuple[JournalEntry, ...]
+
+
+def write_recording(path: Path, recording: Recording) -> None:
+    """Write one compressed file: a line that says what it is, then a line an answer, the same bytes for the same answers.
+
+    Raises OSError when it cannot be written; what was there before stays then.
+    """
+    head = {"format": FORMAT, "version": VERSION, "about": dict(recording.about), "answers": len(recording.entries)}
+    lines = [json.dumps(head, sort_keys=True), *(_ENTRY.dump_json(entry).decode() for entry in recording.entries)]
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+            packed.write("".join(f"{line}\n" for line in lines).encode())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_recording(path: Path) -> Recording:
+    """The recording in a file. Raises RecordingError."""
+    try:
+        with gzip.open(path, "rb") as packed:
+            content = packed.read(_MOST_BYTES).decode("utf-8")
+    except FileNotFoundError as error:
+        raise RecordingError(f"{path}: there is no such file: make one with burnish runs export") from error
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise RecordingError(f"{path}: is no recording, or a damaged one: export the run again") from error
+    lines = content.splitlines()
+    try:
+        head = json.loads(lines[0]) if lines else {}
+        is_ours = head["format"] == FORMAT
+        version, answers, about = head["version"], head["answers"], head["about"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordingError(f"{path}: is no recording of burnish") from error
+    if not is_ours or version != VERSION:
+        raise RecordingError(f"{path}: is no recording this version of burnish reads (version {VERSION})")
+    try:
+        entries = tuple(_ENTRY.validate_json(line) for line in lines[1:])
+    except ValidationError as error:
+        raise RecordingError(f"{path}: holds an answer that cannot be read: export the run again") from error
+    if len(entries) != answers:
+        raise RecordingError(f"{path}: holds {len(entries)} answers where it says {answers}: export the run again")
+    return Recording(about={str(key): str(value) for key, value in dict(about).items()}, entries=entries)
+
+
+class ReplayJournal:
+    """Answers from a recording; a call that is not in it is refused, naming the nearest one that is."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._entries = {entry.key: entry for entry in recording.entries}
+
+    async def find(self, run_id: str, key: str) -> JournalEntry | None:
+        """The recorded answer. Raises PortError with `skill_training.replay.unknown_call` when there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            raise PortError(ErrorCode.REPLAY_UNKNOWN_CALL, *explain_miss(key, self._entries))
+        return entry
+
+    async def append(self, run_id: str, entry: JournalEntry) -> None:
+        """Nothing new can come, see `find`."""
+
+    async def forget_errors(self, run_id: str, *, from_step: int) -> int:
+        """What was recorded stays."""
+        return 0
+
+    async def count(self, run_id: str) -> int:
+        """None of the answers is this attempt's, so that nothing counts as told already."""
+        return 0
+
+    async def delete(self, run_id: str) -> None:
+        """What was recorded stays."""
+
+
+_PARTS = {
+    "rollout": ("split", "item", "repeat", "skill", "contents of the item", "model, parameters, prompt or scorer"),
+    "batch": ("split", "size", "seed", "repeat", "skill", "items"),
+    "reflect": ("epoch", "step", "optimizer (model, parameters or instructions)", "request (skill, rollouts, memory)"),
+}
+"""What the parts of a key are, behind its kind."""
+
+
+def explain_miss(key: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The call that is missing, the nearest recorded one, and the parts in which they differ, as short texts."""
+    asked = _read_key(key)
+    same_kind = [candidate for candidate in known if _read_key(candidate)[:1] == asked[:1]]
+    if not same_kind:
+        return (_shown(asked), "no call of this kind was recorded")
+    nearest = max(same_kind, key=lambda candidate: _likeness(asked, _read_key(candidate)))
+    found = _read_key(nearest)
+    names = _PARTS.get(str(asked[0]), ())
+    differing = [
+        names[place] if place < len(names) else f"part {place + 1}"
+        for place, (one, other) in enumerate(zip(asked[1:], found[1:], strict=False))
+        if one != other
+    ]
+    return (_shown(asked), f"nearest recorded: {_shown(found)}", f"differs in: {', '.join(differing) or 'length'}")
+
+
+def _likeness(one: list[object], other: list[object]) -> tuple[int, float]:
+    equal = sum(1 for left, right in zip(one, other, strict=False) if left == right)
+    return equal, difflib.SequenceMatcher(None, str(one), str(other)).ratio() if equal else 0.0
+
+
+def _read_key(key: str) -> list[object]:
+    try:
+        parts = json.loads(key)
+    except ValueError:
+        return [key]
+    return list(parts) if isinstance(parts, list) else [key]
+
+
+def _shown(parts: list[object]) -> str:
+    """A key for people: long digests cut."""
+    return " ".join(f"{text[:8]}…" if len(text := str(part)) > 40 else text for part in parts)
