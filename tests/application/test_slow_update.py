@@ -105,10 +105,11 @@ async def test_the_skills_of_both_epochs_ends_are_compared_on_the_same_items(kin
     assert {each.hard for each in comparison.current_rollouts} == {0.6}
 
 
-async def test_equal_skills_are_tried_once_and_compared_all_the_same() -> None:
-    bench = Bench()
+@pytest.mark.parametrize(("kind", "calls"), [(CatalogRunner, 3), (ScriptedRunner, 1)])
+async def test_equal_skills_are_tried_once_and_compared_all_the_same(kind: type[Runner], calls: int) -> None:
+    bench = Bench(runner=kind())
     await bench.train()
-    assert len(bench.runner.batches("train", repeat="slow/2")) == 3
+    assert len(bench.runner.batches("train", repeat="slow/2")) == calls
     (event,) = bench.sink.of(SlowUpdated)
     assert event.analysis is not None
     assert (event.analysis.persistent_fail, event.analysis.total) == (3, 3)

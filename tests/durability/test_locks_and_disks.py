@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 import sqlite3
+import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,8 @@ from burnish.presentation.cli import run
 from burnish.presentation.run_folder import RunFolder
 
 ALREADY_ACTIVE = "burnish: skill_training.run.already_active: "
+PAGE = 4_096
+SAVE_FAILED = "burnish: skill_training.checkpoint.save_failed: "
 STORE_UNAVAILABLE = "burnish: skill_training.store.unavailable: "
 
 
@@ -41,12 +44,20 @@ def whole(parent: Parent, task: str, tmp_path_factory: pytest.TempPathFactory) -
     return results_of(folder)
 
 
-@pytest.fixture
-def killed(parent: Parent, task: str, tmp_path: Path) -> Path:
-    """The folder of a run that was killed half way; what it had asked is in the file `first` beside it."""
-    folder = tmp_path / "killed"
-    assert parent.call(train, command(task, folder), str(tmp_path / "first"), JOURNAL, 12, AFTER).was_killed
+@pytest.fixture(scope="session")
+def half_done(parent: Parent, task: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the folder of a run that was killed half way, and the file `first` with what it had asked."""
+    folder = tmp_path_factory.mktemp("half")
+    again = command(task, folder / "killed")
+    assert parent.call(train, again, str(folder / "first"), JOURNAL, 12, AFTER).was_killed
     return folder
+
+
+@pytest.fixture
+def killed(half_done: Path, tmp_path: Path) -> Path:
+    """A copy of that run's folder; `first` lies beside it."""
+    shutil.copytree(half_done, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "killed"
 
 
 def is_clear(ended: Ended, line: str) -> bool:
@@ -154,26 +165,26 @@ def test_a_run_folder_that_was_copied_or_moved_resumes(
 # --- disks -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kilobytes", [0, 1, 8, 32, 40, 80, 120, 200, 300])
+def resumed_well(parent: Parent, task: str, folder: Path, whole: dict[str, bytes]) -> None:
+    """The same command ends the run as if nothing had happened, and asks nothing that was committed."""
+    committed = kept_in(folder).asked
+    asked = folder.with_name("asked when resumed")
+    ended = parent.call(train, command(task, folder), str(asked))
+    assert ended.status == 0, ended.text
+    assert results_of(folder) == whole
+    assert not committed & set(asked_in(asked))
+    assert len(set(asked_in(asked))) == len(asked_in(asked))
+
+
+@pytest.mark.parametrize("kilobytes", [2, 8, 32, 40, 80, 120, 200, 300])
 def test_a_small_disk_ends_a_run_with_a_clear_code_and_loses_nothing(
     kilobytes: int, parent: Parent, task: str, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    ended = parent.call(train_on_a_small_disk, command(task, folder), str(tmp_path / "first"), kilobytes * 1024)
-    print(kilobytes, ended.status, ended.text[-300:])
-    assert ended.status in {2, 69}
-    resumed_well(parent, task, folder, tmp_path / "first", whole)
-
-
-def resumed_well(parent: Parent, task: str, folder: Path, first: Path, whole: dict[str, bytes]) -> None:
-    """The same command ends the run as if nothing had happened, and asks nothing that was committed."""
-    committed = kept_in(folder).asked if (folder / "burnish.db").exists() else set[tuple[str, ...]]()
-    second = first.with_name("second")
-    ended = parent.call(train, command(task, folder), str(second))
-    assert ended.status == 0, ended.text
-    assert results_of(folder) == whole
-    assert not committed & set(asked_in(second))
-    assert Counter(asked_in(second)).most_common(1)[0][1] == 1
+    ended = parent.call(train_on_a_small_disk, command(task, folder), str(tmp_path / "asked"), kilobytes * 1024)
+    assert ended.status == 69, ended.text
+    assert is_clear(ended, STORE_UNAVAILABLE), ended.text
+    resumed_well(parent, task, folder, whole)
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, 11, 19])
@@ -181,8 +192,165 @@ def test_a_disk_that_fills_up_ends_a_run_with_a_clear_code_and_loses_nothing(
     number: int, parent: Parent, task: str, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    arguments = [str(tmp_path / "first"), number, str(folder / "burnish.db-wal")]
+    arguments = [str(tmp_path / "asked"), number, str(folder / "burnish.db-wal")]
     ended = parent.call(train_until_the_disk_is_full, command(task, folder), *arguments)
     assert ended.status == 69, ended.text
     assert is_clear(ended, STORE_UNAVAILABLE), ended.text
-    resumed_well(parent, task, folder, tmp_path / "first", whole)
+    resumed_well(parent, task, folder, whole)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_log_that_cannot_be_written_ends_no_run(
+    parent: Parent, task: str, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "log.jsonl").symlink_to("/dev/full")
+    ended = parent.call(train, command(task, tmp_path, "evaluation.max_error_rate=0.1"), str(tmp_path / "asked"))
+    assert ended.status == 0
+    assert "Traceback" not in ended.text
+    assert results_of(tmp_path) == whole
+
+
+@pytest.mark.parametrize("name", ["best_skill.md", "summary.json", "config.yaml", "timing.json"])
+def test_a_result_that_cannot_be_written_is_a_clear_failure_and_the_same_command_writes_it(
+    name: str,
+    task: str,
+    whole: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write = RunFolder._write
+
+    def write_most(self: RunFolder, file: str, text: str) -> None:
+        if file == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, file, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "_write", write_most)
+        assert run(command(task, tmp_path)) == 69
+    told = capsys.readouterr().err
+    assert told.startswith(STORE_UNAVAILABLE)
+    assert "Traceback" not in told
+    assert run(command(task, tmp_path)) == 0
+    assert results_of(tmp_path) == whole
+    assert (tmp_path / name).exists()
+
+
+def test_a_log_that_cannot_be_opened_is_refused(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.jsonl").mkdir()
+    assert run(command(task, tmp_path)) == 2
+    assert capsys.readouterr().err.startswith("burnish: --out-root: ")
+
+
+# --- rights ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def public(half_done: Path, task: str) -> Iterator[Path]:
+    """A folder anybody may enter, with a run that was killed half way, and its task."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        shutil.copytree(Path(task).parent, place / "task")
+        shutil.copytree(half_done / "killed", place / "run")
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+        yield place
+
+
+def test_a_read_only_folder_is_refused(public: Path, parent: Parent, whole: dict[str, bytes]) -> None:
+    task, folder = str(public / "task" / "task.yaml"), public / "run"
+    folder.chmod(0o555)
+    before = files_of(folder)
+    ended = parent.call(train_without_rights, command(task, folder))
+    assert ended.status == 2
+    assert is_clear(ended, f"burnish: --out-root: {folder}: permission denied"), ended.text
+    assert files_of(folder) == before
+    folder.chmod(0o777)
+    resumed_well(parent, task, folder, whole)
+
+
+@pytest.mark.parametrize("name", ["burnish.db", "burnish.db-wal"])
+def test_a_read_only_database_is_a_clear_failure(
+    name: str, public: Path, parent: Parent, whole: dict[str, bytes]
+) -> None:
+    task, folder = str(public / "task" / "task.yaml"), public / "run"
+    (folder / name).chmod(0o444)
+    ended = parent.call(train_without_rights, command(task, folder))
+    assert ended.status == 69, ended.text
+    assert is_clear(ended, STORE_UNAVAILABLE), ended.text
+    (folder / name).chmod(0o666)
+    resumed_well(parent, task, folder, whole)
+
+
+# --- databases -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["normal", "exclusive"])
+def test_a_database_that_another_program_holds_is_a_clear_failure(
+    mode: str, killed: Path, parent: Parent, task: str, whole: dict[str, bytes]
+) -> None:
+    with closing(sqlite3.connect(killed / "burnish.db", isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA locking_mode={mode}")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("CREATE TABLE held (number INTEGER)")
+        ended = parent.call(train_impatiently, command(task, killed))
+        connection.execute("ROLLBACK")
+    assert ended.status == 69, ended.text
+    assert is_clear(ended, STORE_UNAVAILABLE), ended.text
+    resumed_well(parent, task, killed, whole)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_database_is_a_clear_failure_or_does_not_matter(
+    seed: int, killed: Path, parent: Parent, task: str, whole: dict[str, bytes]
+) -> None:
+    with closing(sqlite3.connect(killed / "burnish.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray((killed / "burnish.db").read_bytes())
+    page = random.Random(seed).randrange(len(content) // PAGE) if seed else 0
+    content[page * PAGE : (page + 1) * PAGE] = bytes(PAGE)
+    (killed / "burnish.db").write_bytes(content)
+    ended = parent.call(run, command(task, killed))
+    if ended.status == 0:
+        assert results_of(killed) == whole
+    else:
+        assert ended.status == 69, ended.text
+        assert is_clear(ended, STORE_UNAVAILABLE) or is_clear(ended, SAVE_FAILED), ended.text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE journal SET answer = 'no answer' WHERE rowid = 5",
+        "UPDATE journal SET answer = '{}' WHERE rowid = 5",
+        "UPDATE journal SET answer = CAST(x'ff00ff' AS TEXT) WHERE rowid = 5",
+        "UPDATE runs SET state = 'no state'",
+        "UPDATE runs SET identity = 'no identity'",
+        "DROP TABLE steps",
+        "UPDATE burnish_schema SET version = 1000",
+    ],
+)
+def test_damaged_rows_are_a_clear_failure(damage: str, killed: Path, parent: Parent, task: str) -> None:
+    with closing(sqlite3.connect(killed / "burnish.db", isolation_level=None)) as connection:
+        connection.execute(damage)
+    ended = parent.call(run, command(task, killed))
+    assert ended.status == 69, ended.text
+    assert is_clear(ended, STORE_UNAVAILABLE), ended.text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_torn_last_write_costs_at_most_what_was_torn(
+    seed: int, killed: Path, parent: Parent, task: str, whole: dict[str, bytes]
+) -> None:
+    chance = random.Random(seed)
+    log = killed / "burnish.db-wal"
+    content = log.read_bytes()
+    end = chance.randrange(len(content))
+    garbage = chance.randbytes(chance.choice([0, 100, 5_000]))
+    log.write_bytes((content[:end] + garbage)[: len(content)])
+    if chance.random() < 0.5:
+        (killed / "burnish.db-shm").unlink()
+    before = kept_in(killed).asked
+    assert before <= set(asked_in(killed.with_name("first")))
+    resumed_well(parent, task, killed, whole)

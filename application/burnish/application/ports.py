@@ -277,6 +277,10 @@ class Journal(Protocol):
         """How many answers are kept of the run."""
         ...
 
+    async def entries(self, run_id: str) -> Sequence[JournalEntry]:
+        """All answers of the run, by key."""
+        ...
+
     async def delete(self, run_id: str) -> None:
         """Drop everything kept of the run."""
         ...

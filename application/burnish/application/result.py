@@ -68,6 +68,7 @@ class ErrorCode(StrEnum):
     UNREADABLE_PATCH = "skill_training.reflect.unreadable_patch"
     CHECKPOINT_SAVE_FAILED = "skill_training.checkpoint.save_failed"
     MEMORY_PERSIST_FAILED = "skill_training.meta.persist_failed"
+    REPLAY_UNKNOWN_CALL = "skill_training.replay.unknown_call"
     UNEXPECTED = "internal.unexpected"
 
     @property
@@ -170,6 +171,11 @@ _CATALOGUE = {
     ),
     ErrorCode.MEMORY_PERSIST_FAILED: _Entry(
         ErrorKind.UNAVAILABLE, "the cross-epoch memory could not be kept", "check the store's disk or server"
+    ),
+    ErrorCode.REPLAY_UNKNOWN_CALL: _Entry(
+        ErrorKind.NOT_FOUND,
+        "the recording holds no answer to a call this run makes",
+        "replay with the task, items and settings it was recorded with, or record anew",
     ),
     ErrorCode.UNEXPECTED: _Entry(
         ErrorKind.BUG, "something failed that nobody foresaw", "report it with the traceback from the log"

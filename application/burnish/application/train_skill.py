@@ -195,7 +195,7 @@ async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Pat
     except (Exception, asyncio.CancelledError) as error:
         pass_on_cancellation(error)
         failed = error.code if isinstance(error, PortError) else ErrorCode.PROPOSER_CALL_FAILED
-        if failed is ErrorCode.STORE_UNAVAILABLE:
+        if failed in {ErrorCode.STORE_UNAVAILABLE, ErrorCode.REPLAY_UNKNOWN_CALL}:
             raise
         _log.exception("optimizer.call_failed", code=failed.value)
         return Patch(), failed.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,15 @@ class _Redaction:
         return value
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes what it can: a full disk ends no run because of its log, and puts no traceback on the terminal."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Let the record go when it could not be written."""
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+
 @contextmanager
 def console_logging(file: TextIO, *, level: int, secrets: Sequence[str]) -> Generator[None]:
     """Write burnish's log events as JSON lines to a file (or a terminal) while the block runs; no local variables."""
@@ -48,7 +58,7 @@ def console_logging(file: TextIO, *, level: int, secrets: Sequence[str]) -> Gene
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ],
     )
-    handler = logging.StreamHandler(file)
+    handler = _Handler(file)
     handler.setFormatter(formatter)
     logger = logging.getLogger(_LOGGER)
     before = (logger.level, logger.propagate)

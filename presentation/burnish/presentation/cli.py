@@ -113,6 +113,9 @@ def train(
     ] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="The run's id in its folder.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start another run beside the one there is.")] = False,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Answer from a recording, and from nowhere else.")
+    ] = None,
     traces: Annotated[Path | None, typer.Option("--traces", metavar="FILE", help="Write spans as JSON lines.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -127,6 +130,7 @@ def train(
         run_id=run_id,
         fresh=fresh,
         traces=traces,
+        replay=replay,
     )
     output = Output(as_json=as_json)
     with sinks_for(output) as sinks:

@@ -28,7 +28,7 @@ from burnish.presentation.kept_runs import (
     run_so_far,
 )
 from burnish.presentation.run_folder import SUMMARY
-from burnish.presentation.training import RUNS
+from burnish.presentation.training import RUNS, export_run
 
 runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
 
@@ -215,3 +215,18 @@ def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (heads, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo("  ".join(cells).rstrip())
+
+
+@runs_app.command()
+def export(
+    folder: Folder,
+    *,
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.", show_default=False)],
+) -> None:
+    """Write all that a run was answered into one compressed file, for `burnish train --replay`.
+
+    Example: burnish runs export runs/demo -o demo.recording
+    """
+    with without_log():
+        recording = answer(export_run(folder, out, os.environ))
+    typer.echo(f"{shown_path(out)}: {len(recording.entries)} answers of run {recording.about['run_id']}")

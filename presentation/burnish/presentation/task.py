@@ -9,12 +9,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.models.metered import MeteredModel
+from burnish.infrastructure.models.offline import OfflineModel
+from burnish.infrastructure.models.openai_settings import OpenAIChatSettings, fingerprint_of
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
@@ -22,7 +26,7 @@ from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
 from burnish.infrastructure.tasks.scorers import load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
-from burnish.presentation.settings.environment import ApiBackend, Environment, Role
+from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_config
@@ -53,8 +57,11 @@ class Task:
 
 
 @asynccontextmanager
-async def open_task(loaded: LoadedTask, environment: Environment) -> AsyncGenerator[Task]:
-    """Read skill and items and connect the models; raises SettingsError or DataError before anything is asked."""
+async def open_task(loaded: LoadedTask, environment: Environment, *, offline: bool = False) -> AsyncGenerator[Task]:
+    """Read skill and items and connect the models; raises SettingsError or DataError before anything is asked.
+
+    With `offline` no model of an API is connected, and neither address nor key is needed.
+    """
     settings, base = loaded.settings, loaded.base_dir
     skill = read_skill(base, settings)
     splits = _read_splits(settings, base)
@@ -62,8 +69,8 @@ async def open_task(loaded: LoadedTask, environment: Environment) -> AsyncGenera
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
     scorer = load_scorer(_scorer_name(settings), base)
     async with AsyncExitStack() as stack:
-        target = await _connect(Role.TARGET, settings, base, environment, stack)
-        optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack)
+        target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
+        optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
         runner = ChatTaskRunner(
             splits=used,
             model=target,
@@ -127,7 +134,7 @@ def _scorer_name(settings: TaskSettings) -> str:
 
 
 async def _connect(
-    role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack
+    role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack, *, offline: bool
 ) -> ChatModel:
     """The role's model; closed with the stack."""
     section = settings.model
@@ -135,7 +142,7 @@ async def _connect(
     if backend == "simulated":
         model = _simulate(role, section, base)
     else:
-        model = _call_api(role, backend, section, settings.env.workers, environment)
+        model = _call_api(role, backend, section, settings.env.workers, environment, offline=offline)
     stack.push_async_callback(model.aclose)
     return MeteredModel(model, role.value)
 
@@ -166,29 +173,34 @@ def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
 
 
 def _call_api(
-    role: Role, backend: ApiBackend, section: ModelSection, workers: int, environment: Environment
+    role: Role, backend: ApiBackend, section: ModelSection, workers: int, environment: Environment, *, offline: bool
 ) -> ChatModel:
-    from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - the SDK is loaded only where it is used
+    is_target = role is Role.TARGET
+    name = section.target if is_target else section.optimizer
+    endpoint = (
+        Endpoint(base_url=None, api_key=SecretStr(NO_KEY), model=name or "")
+        if offline
+        else environment.endpoint(role, backend, name)
+    )
+    settings = OpenAIChatSettings(
+        model=endpoint.model,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key.get_secret_value(),
+        timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
+        max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
+        max_concurrency=workers if is_target else 1,
+        max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
+        temperature=section.target_temperature if is_target else section.optimizer_temperature,
+        reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
+        token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
+    )
+    if offline:
+        return OfflineModel(fingerprint_of(settings))
+    from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - its libraries are for calls only
         OpenAIChatModel,
-        OpenAIChatSettings,
     )
 
-    is_target = role is Role.TARGET
-    endpoint = environment.endpoint(role, backend, section.target if is_target else section.optimizer)
-    return OpenAIChatModel(
-        OpenAIChatSettings(
-            model=endpoint.model,
-            base_url=endpoint.base_url,
-            api_key=endpoint.api_key.get_secret_value(),
-            timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
-            max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
-            max_concurrency=workers if is_target else 1,
-            max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
-            temperature=section.target_temperature if is_target else section.optimizer_temperature,
-            reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
-            token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
-        )
-    )
+    return OpenAIChatModel(settings)
 
 
 def _digest(settings: TaskSettings, skill: str, splits: Splits, target: str, optimizer: str) -> str:

@@ -5,21 +5,30 @@ from __future__ import annotations
 import getpass
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 from burnish.application.evaluate_skill import EvaluateSkill
 from burnish.application.events import Event, RunStarted
-from burnish.application.ports import EventSink
-from burnish.application.result import ErrorKind, Failure, Result
+from burnish.application.log import get_logger
+from burnish.application.ports import EventSink, PortError
+from burnish.application.result import ErrorCode, ErrorKind, Failure, Result
 from burnish.application.runs import GetRun
 from burnish.application.train_skill import TrainSkill
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
 from burnish.infrastructure.persistence.audit import verify
+from burnish.infrastructure.persistence.recording import (
+    Recording,
+    RecordingError,
+    ReplayJournal,
+    read_recording,
+    write_recording,
+)
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
@@ -31,6 +40,8 @@ from burnish.presentation.settings.loading import LoadedTask, load_task
 from burnish.presentation.settings.mapping import effective_yaml
 from burnish.presentation.settings.models import fill_models
 from burnish.presentation.task import Task, open_task
+
+_log = get_logger(__name__)
 
 RUNS = Path("runs")
 """Where run folders go when nobody says otherwise."""
@@ -48,6 +59,7 @@ class TrainOptions:
     run_id: str | None = None
     fresh: bool = False
     traces: Path | None = None
+    replay: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +75,8 @@ class Trained:
 async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: Sequence[EventSink]) -> Trained:
     """Train the task's skill into its run folder. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(options.task, options.overrides, environ)
-    async with open_task(loaded, environment) as task:
+    recording = None if options.replay is None else recorded(options.replay)
+    async with open_task(loaded, environment, offline=recording is not None) as task:
         _refuse_odd(options.run_id)
         folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
         place = place_of(folder, environ)
@@ -71,7 +84,7 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
         secrets = (*environment.known_secrets(), *database_secrets(environ))
         with ExitStack() as stack:
             _observe(stack, folder, secrets, options.traces)
-            return await _train(task, loaded, folder, options, sinks, secrets=secrets, place=place)
+            return await _train(task, loaded, folder, options, sinks, secrets=secrets, place=place, recording=recording)
 
 
 async def evaluate_task(
@@ -103,6 +116,36 @@ async def verify_audit(path: Path, environ: Mapping[str, str]) -> tuple[str | No
     return verify(records, anchor), len(records)
 
 
+def recorded(path: Path) -> Recording:
+    """The recording in a file. Raises SettingsError when there is none."""
+    try:
+        return read_recording(path)
+    except RecordingError as error:
+        raise SettingsError((str(error),)) from error
+
+
+async def export_run(path: Path, out: Path, environ: Mapping[str, str]) -> Recording:
+    """Write the answers of a folder's run into one file. Raises SettingsError when there is no such run or place."""
+    folder = RunFolder(path)
+    place = place_of(folder, environ)
+    if isinstance(place, Path) and not place.exists():
+        raise SettingsError((f"{place}: does not exist: is this a run folder?",))
+    async with open_stores(place) as stores:
+        timing = folder.timing()
+        known = await stores.runs.ids()
+        run_id = timing.run_id if timing is not None else known[-1] if known else ""
+        entries = await stores.journal.entries(run_id)
+    if not entries:
+        raise SettingsError((f"{path}: holds no run with answers to export",))
+    recording = Recording(about={"run_id": run_id}, entries=tuple(entries))
+    try:
+        write_recording(out, recording)
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise SettingsError((f"{out}: {reason}: choose another place",)) from error
+    return recording
+
+
 def read_text(path: Path) -> str:
     """A skill file with its newlines as they are. Raises SettingsError when it cannot be read as UTF-8."""
     try:
@@ -120,9 +163,11 @@ async def _train(
     *,
     secrets: Sequence[str],
     place: Path | str,
+    recording: Recording | None,
 ) -> Trained:
     async with open_stores(place) as stores:
-        run_id = options.run_id or await _run_id(task, folder, stores, place, fresh=options.fresh)
+        recorded_id = None if recording is None else recording.about.get("run_id")
+        run_id = options.run_id or recorded_id or await _run_id(task, folder, stores, place, fresh=options.fresh)
         timing = Timing(
             run_id=run_id,
             task=task.name,
@@ -130,7 +175,8 @@ async def _train(
             started_at=utc_now(),
         )
         effective = effective_yaml(loaded)
-        folder.write_config(effective, replace=False)
+        with _kept_on_disk():
+            folder.write_config(effective, replace=False)
         async with open_app(
             rollouts=task.runner,
             proposer=task.proposer,
@@ -138,7 +184,7 @@ async def _train(
             runs=stores.runs,
             memory=stores.memory,
             audit_log=stores.audit_log,
-            journal=stores.journal,
+            journal=stores.journal if recording is None else ReplayJournal(recording),
             secrets=secrets,
             sinks=(mark := _StartMark(folder, timing), *sinks),
             workers=task.workers,
@@ -152,10 +198,13 @@ async def _train(
                 kept = await app.send(GetRun(run_id))
                 run = kept.value if is_ours and kept.is_ok else None
                 if run is not None:
-                    folder.write_config(effective)
-                    folder.write_run(run, task)
+                    with _kept_on_disk():
+                        folder.write_config(effective)
+                        folder.write_run(run, task)
                     if mark.is_set or folder.timing() is None:  # a stored result that is shown again keeps its times
-                        folder.write_timing(replace(timing, ended_at=utc_now(), audit=await stores.audit_log.anchor()))
+                        timing = replace(timing, ended_at=utc_now(), audit=await stores.audit_log.anchor())
+                        with _kept_on_disk():
+                            folder.write_timing(timing)
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
 
 
@@ -187,11 +236,37 @@ async def _run_id(task: Task, folder: RunFolder, stores: SqlStores, place: Path 
     return run_id
 
 
+@contextmanager
+def _kept_on_disk() -> Generator[None]:
+    """Raise PortError when files of the run folder cannot be written in the block; the same command writes them later."""
+    try:
+        yield
+    except OSError as error:
+        _log.exception("run_folder.failed", error_type=type(error).__name__)
+        raise PortError(ErrorCode.STORE_UNAVAILABLE) from error
+
+
 def _observe(stack: ExitStack, folder: RunFolder, secrets: Sequence[str], traces: Path | None) -> None:
-    log = stack.enter_context((folder.path / "log.jsonl").open("a", encoding="utf-8"))
+    log = _opened(stack, folder.path / "log.jsonl")
     stack.enter_context(console_logging(log, level=logging.INFO, secrets=secrets))
     if traces is not None:
         stack.enter_context(console_tracing(traces))
+
+
+def _opened(stack: ExitStack, path: Path) -> TextIO:
+    """The log to write at the end of. Raises SettingsError when it cannot be opened; closing it never fails."""
+    try:
+        log = path.open("a", encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or "cannot be written to").lower()
+        raise SettingsError((f"--out-root: {path}: {reason}: choose another folder",)) from error
+
+    def close() -> None:
+        with suppress(OSError):  # what is not on the disk yet finds no room
+            log.close()
+
+    stack.callback(close)
+    return log
 
 
 def _refuse_odd(run_id: str | None) -> None:

@@ -23,7 +23,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from scripted_server import Body, Reply, ScriptedServer, completion, failure, in_turn
 
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
-from burnish.infrastructure.models.openai_chat import JsonMode, OpenAIChatModel, OpenAIChatSettings
+from burnish.infrastructure.models.openai_chat import OpenAIChatModel
+from burnish.infrastructure.models.openai_settings import JsonMode, OpenAIChatSettings
 
 KEY = "sk-planted-key-0123456789"
 SETTINGS = OpenAIChatSettings(model="small", base_url=None, api_key=KEY, timeout_seconds=5.0, max_retries=2)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import random
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from annotated_types import MinLen
 from opentelemetry import trace
@@ -21,12 +19,14 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from burnish.application.log import get_logger
 from burnish.infrastructure.models import genai
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
-
-JsonMode = Literal["schema", "object", "none"]
+from burnish.infrastructure.models.openai_settings import (
+    LONGEST_WAIT_SECONDS,
+    JsonMode,
+    OpenAIChatSettings,
+    fingerprint_of,
+)
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
-LONGEST_WAIT_SECONDS: Final = 60.0
-"""Before a retry, whatever `Retry-After` asks for."""
 
 _FIRST_WAIT_SECONDS: Final = 0.5
 _LONGEST_BACKOFF_SECONDS: Final = 30.0
@@ -40,31 +40,6 @@ _NAMES_THE_FORMAT = re.compile(r"response[_ ]format|json[_ ](schema|object|mode)
 _LOGGED_REASONS: Final = frozenset({"context_length_exceeded", "insufficient_quota", "unsupported_parameter"})
 
 log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIChatSettings:
-    """Which model, where, and how to ask it.
-
-    `base_url` None is OpenAI itself. `timeout_seconds` bounds one attempt from request to last byte. A call makes at most
-    `max_retries` + 1 attempts, with waits of at most `LONGEST_WAIT_SECONDS` between them; `max_concurrency` bounds the
-    requests in flight of one model object. `token_parameter` is the name the server knows for the limit of an answer's
-    tokens: `max_tokens` at compatible servers. `max_tokens` and `temperature` are for requests that bring none.
-    `json_mode` is the strongest way to ask for JSON that is tried; a server that refuses it is asked at once for the
-    next weaker one, which are at most two requests more.
-    """
-
-    model: str
-    base_url: str | None
-    api_key: str = field(repr=False)
-    timeout_seconds: float = 120.0
-    max_retries: int = 4
-    max_concurrency: int = 16
-    max_tokens: int | None = None
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    json_mode: JsonMode = "schema"
-    token_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"  # noqa: S105  # no secret
 
 
 class OpenAIChatModel:
@@ -95,20 +70,8 @@ class OpenAIChatModel:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the model's name and parameters, 64 hex digits; the same at every server and for every key.
-
-        It holds the JSON mode that was configured, not the weaker one a server made us use: it must not move in a run.
-        """
-        settings = self._settings
-        parameters = {
-            "api": "openai/chat.completions",
-            "model": settings.model,
-            "max_tokens": settings.max_tokens,
-            "temperature": settings.temperature,
-            "reasoning_effort": settings.reasoning_effort,
-            "json_mode": settings.json_mode,
-        }
-        return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
+        """See `fingerprint_of`."""
+        return fingerprint_of(self._settings)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Ask, retry what may pass, and answer; raises ChatError otherwise."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, event, insert, inspect, select, text
+from sqlalchemy import URL, Connection, event, insert, inspect, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -30,9 +30,9 @@ LOCK_KEY = "hashtextextended(:name, 0)"
 """The SQL that makes the number of an advisory lock from its name."""
 
 
-def sqlite_url(path: Path) -> str:
-    """The address of a SQLite file."""
-    return f"sqlite+aiosqlite:///{path}"
+def sqlite_url(path: Path) -> URL:
+    """The address of a SQLite file; its name may hold signs that mean something in an address."""
+    return URL.create("sqlite+aiosqlite", database=str(path))
 
 
 class Database:
@@ -81,7 +81,7 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(url: str) -> AsyncGenerator[Database]:
+async def open_database(url: str | URL) -> AsyncGenerator[Database]:
     """Open the database at a SQLAlchemy address with an async driver, making its tables when it is new.
 
     Raises PortError when it cannot be opened, is no database, or was written by a newer burnish.
@@ -102,9 +102,9 @@ async def open_database(url: str) -> AsyncGenerator[Database]:
         await engine.dispose()
 
 
-def _engine(url: str) -> AsyncEngine:
+def _engine(url: str | URL) -> AsyncEngine:
     """Parameters stay out of the texts of errors: they hold skills, answers and prompts."""
-    if not url.startswith("sqlite"):
+    if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, hide_parameters=True, connect_args={"timeout": _CONNECT_SECONDS})
     engine = create_async_engine(url, hide_parameters=True)
     event.listen(engine.sync_engine, "connect", _set_pragmas)

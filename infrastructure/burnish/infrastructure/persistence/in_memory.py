@@ -139,6 +139,11 @@ class InMemoryJournal:
         """How many answers are kept of the run."""
         return len(self._runs.get(run_id, {}))
 
+    async def entries(self, run_id: str) -> Sequence[JournalEntry]:
+        """All answers of the run, by key."""
+        kept = self._runs.get(run_id, {})
+        return [kept[key] for key in sorted(kept)]
+
     async def delete(self, run_id: str) -> None:
         """Drop everything kept of the run."""
         self._runs.pop(run_id, None)

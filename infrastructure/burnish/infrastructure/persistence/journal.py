@@ -102,6 +102,14 @@ class SqlJournal:
         """How many answers are kept of the run."""
         return len((await self._run(run_id)).keys)
 
+    async def entries(self, run_id: str) -> Sequence[JournalEntry]:
+        """All answers of the run, by key."""
+        table = tables.journal
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(select(table).where(table.c.run_id == run_id))
+            entries = [_entry(row) for row in rows]
+        return sorted(entries, key=lambda entry: entry.key)
+
     async def delete(self, run_id: str) -> None:
         """Drop everything kept of the run."""
         await self.close()
