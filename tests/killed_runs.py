@@ -20,6 +20,7 @@ from sqlalchemy import Engine, event
 from ticket_server import EXAMPLE
 from unsteady_models import make_unsteady
 
+from burnish.application import passes
 from burnish.application.journaling import digest_of
 from burnish.application.ports import ReflectionInput
 from burnish.domain.edits import Patch
@@ -90,6 +91,7 @@ def train(
     `failing` is the share of the questions to the models that stay without an answer, always the same ones.
     """
     _note_what_is_asked(Path(asked))
+    _one_answer_a_commit(arguments)
     if place:
         _kill_at(place, number, when)
     if failing:
@@ -100,6 +102,7 @@ def train(
 def count(arguments: list[str], asked: str, place: str, counted: str) -> int:
     """Run a command, noting what is asked and, as a line a call, how often a run comes past a place."""
     _note_what_is_asked(Path(asked))
+    _one_answer_a_commit(arguments)
     for owner, name in _PLACES[place]:
         _wrap(owner, name, before=lambda: _append(Path(counted), ["passed"]))
     return run(arguments)
@@ -125,6 +128,12 @@ def _note_what_is_asked(file: Path) -> None:
     ChatTaskRunner.run = noted_run  # type: ignore[method-assign]  # in a child: it ends with the patch
     ChatPatchProposer.propose = noted_propose  # type: ignore[method-assign]  # as above
     Container.draw_seed.override(providers.Object(noted_seed))
+
+
+def _one_answer_a_commit(arguments: Sequence[str]) -> None:
+    """With one worker, let none ask before the answer of the one before is written."""
+    if "env.workers=1" in arguments:
+        passes._TASKS_A_SLOT = 1
 
 
 def _append(file: Path, parts: Sequence[str]) -> None:

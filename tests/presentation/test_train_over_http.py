@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 from scripted_server import Body, Reply, ScriptedServer, completion, failure
@@ -35,8 +36,7 @@ def test_a_run_over_http_lifts_the_test_score_and_leaves_a_readable_trail(
         assert train(server, tmp_path / "run", monkeypatch) == 0
     told = capsys.readouterr()
     found = summary(tmp_path / "run")
-    test = found["test"]
-    assert isinstance(test, dict)
+    test = cast("dict[str, dict[str, float]]", found["test"])
     assert test["best"]["hard"] > test["initial"]["hard"] + 0.4
     assert found["has_accepted_any"] is True
     assert found["simulated"] is False
@@ -49,15 +49,13 @@ def test_a_run_over_http_lifts_the_test_score_and_leaves_a_readable_trail(
     assert skill.startswith("---\nname: ticket-routing\n")
     for request in server.requests:
         assert request.headers["authorization"] == f"Bearer {KEY}"
-        role, messages = request.body["model"], request.body["messages"]
-        assert isinstance(messages, list)
+        role, messages = request.body["model"], cast("list[dict[str, str]]", request.body["messages"])
         if role == TARGET:
             assert messages[0]["role"] == "system"
             assert messages[0]["content"].startswith("---\nname: ticket-routing\n")
         else:
             assert role == OPTIMIZER
-            form = request.body["response_format"]
-            assert isinstance(form, dict)
+            form = cast("dict[str, dict[str, object]]", request.body["response_format"])
             assert form["json_schema"]["strict"] is True
 
 

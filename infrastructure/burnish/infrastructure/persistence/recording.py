@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,13 +35,26 @@ class Recording:
     entries: tuple[JournalEntry, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """The first line."""
+
+    format: str
+    version: int
+    answers: int
+    about: dict[str, str]
+
+
+_HEAD = TypeAdapter(_Head)
+
+
 def write_recording(path: Path, recording: Recording) -> None:
     """Write one compressed file: a line that says what it is, then a line an answer, the same bytes for the same answers.
 
     Raises OSError when it cannot be written; what was there before stays then.
     """
-    head = {"format": FORMAT, "version": VERSION, "about": dict(recording.about), "answers": len(recording.entries)}
-    lines = [json.dumps(head, sort_keys=True), *(_ENTRY.dump_json(entry).decode() for entry in recording.entries)]
+    head = _Head(format=FORMAT, version=VERSION, answers=len(recording.entries), about=dict(recording.about))
+    lines = [_HEAD.dump_json(head).decode(), *(_ENTRY.dump_json(entry).decode() for entry in recording.entries)]
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
@@ -60,22 +74,20 @@ def read_recording(path: Path) -> Recording:
         raise RecordingError(f"{path}: there is no such file: make one with burnish runs export") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise RecordingError(f"{path}: is no recording, or a damaged one: export the run again") from error
-    lines = content.splitlines()
+    first, *lines = content.splitlines() or [""]
     try:
-        head = json.loads(lines[0]) if lines else {}
-        is_ours = head["format"] == FORMAT
-        version, answers, about = head["version"], head["answers"], head["about"]
-    except (ValueError, KeyError, TypeError) as error:
+        head = _HEAD.validate_json(first)
+    except ValidationError as error:
         raise RecordingError(f"{path}: is no recording of burnish") from error
-    if not is_ours or version != VERSION:
+    if head.format != FORMAT or head.version != VERSION:
         raise RecordingError(f"{path}: is no recording this version of burnish reads (version {VERSION})")
     try:
-        entries = tuple(_ENTRY.validate_json(line) for line in lines[1:])
+        entries = tuple(_ENTRY.validate_json(line) for line in lines)
     except ValidationError as error:
         raise RecordingError(f"{path}: holds an answer that cannot be read: export the run again") from error
-    if len(entries) != answers:
-        raise RecordingError(f"{path}: holds {len(entries)} answers where it says {answers}: export the run again")
-    return Recording(about={str(key): str(value) for key, value in dict(about).items()}, entries=entries)
+    if len(entries) != head.answers:
+        raise RecordingError(f"{path}: holds {len(entries)} answers where it says {head.answers}: export the run again")
+    return Recording(about=head.about, entries=entries)
 
 
 class ReplayJournal:
@@ -145,7 +157,7 @@ def _read_key(key: str) -> list[object]:
         parts = json.loads(key)
     except ValueError:
         return [key]
-    return list(parts) if isinstance(parts, list) else [key]
+    return cast("list[object]", parts) if isinstance(parts, list) else [key]
 
 
 def _shown(parts: list[object]) -> str:
