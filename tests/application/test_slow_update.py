@@ -179,8 +179,10 @@ async def test_forced_guidance_that_only_ties_leaves_the_best_alone() -> None:
 
 async def test_forced_guidance_is_scored_to_the_end_however_bad_it_is() -> None:
     config = replace(TWO_EPOCHS, block_size=1)
-    run = await Bench(append("score=0.6"), guidance=ScriptedGuidance("score=0.0")).train(config)
+    bench = Bench(append("score=0.6"), guidance=ScriptedGuidance("score=0.0"))
+    run = await bench.train(config)
     assert (slow(run).candidate_score, slow(run).ceiling) == (0.0, None)
+    assert len(bench.runner.asked(run.final_skill, "val")) == 4
 
 
 async def test_it_neither_counts_as_a_step_nor_renews_patience() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 
-from fakes import STEPS, CatalogRunner, ScriptedProposer, Telescope, append, stated, steps, training
+import pytest
+from fakes import STEPS, Barrier, CatalogRunner, ScriptedProposer, Telescope, append, stated, steps, training
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
@@ -70,6 +72,28 @@ async def test_no_span_carries_an_exceptions_text_or_trace(telescope: Telescope)
     async with open_app(rollouts=CatalogRunner(), proposer=proposer, container=telescope.container) as app:
         await app.send(training())
     assert [span.events for span in telescope.spans() if span.events] == []
+    assert "PLANTED" not in "".join(span.to_json() for span in telescope.spans())
+
+
+async def test_the_status_of_a_span_has_no_words(telescope: Telescope) -> None:
+    runner = CatalogRunner(lambda skill, item_id: 7.0)
+    async with open_app(rollouts=runner, proposer=ScriptedProposer(), container=telescope.container) as app:
+        await app.send(training())
+    (stage,) = telescope.spans("stage rollout")
+    assert dict(stage.attributes or {}) == {"error.type": "PortError"}
+    assert {span.status.description for span in telescope.spans()} == {None}
+
+
+async def test_the_word_a_task_was_cancelled_with_is_in_no_span(telescope: Telescope) -> None:
+    barrier = Barrier()
+    runner = CatalogRunner(before=barrier)
+    async with open_app(rollouts=runner, proposer=ScriptedProposer(), container=telescope.container) as app:
+        task = asyncio.create_task(app.send(training()))
+        await barrier.reached.wait()
+        task.cancel("PLANTED")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert {span.name for span in telescope.spans()} == {"mediator TrainSkill", "stage rollout"}
     assert "PLANTED" not in "".join(span.to_json() for span in telescope.spans())
 
 
