@@ -6,9 +6,11 @@ import asyncio
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from burnish.api import (
     Edit,
@@ -24,7 +26,8 @@ from burnish.api import (
     apply_patch,
     open_app,
 )
-from burnish.domain.runs import TrainingRun
+from burnish.application.events import Event, StepFinished
+from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +101,64 @@ class InstantOptimizer:
         return Patch((Edit(EditOp.REPLACE, line, target=target),))
 
 
-async def train(steps: int) -> tuple[float, TrainingRun]:
+class StepTimes:
+    """An event sink that notes when each step ended."""
+
+    def __init__(self) -> None:
+        self.ends = [time.perf_counter()]
+
+    async def emit(self, event: Event) -> None:
+        if isinstance(event, StepFinished):
+            self.ends.append(time.perf_counter())
+
+    def of_a_step(self, first: int, last: int) -> float:
+        """Seconds a step from the end of one to the end of another."""
+        return (self.ends[last] - self.ends[first]) / (last - first)
+
+
+async def train(steps: int, stores: SqlStores | None = None) -> StepTimes:
+    """A run with instant stubs, in memory or with everything a run keeps in a database."""
     config = TrainSkillConfig(
         epochs=1, steps_per_epoch=steps, train_batch_size=40, val_batch_size=40, patience=None, seed=1, block_size=40
     )
-    async with open_app(rollouts=InstantAgent(), proposer=InstantOptimizer()) as app:
-        started = time.perf_counter()
+    times = StepTimes()
+    async with open_app(
+        rollouts=InstantAgent(),
+        proposer=InstantOptimizer(),
+        sinks=(times,),
+        runs=None if stores is None else stores.runs,
+        checkpoints=None if stores is None else stores.checkpoints,
+        memory=None if stores is None else stores.memory,
+        audit_log=None if stores is None else stores.audit_log,
+        journal=None if stores is None else stores.journal,
+    ) as app:
         result = await app.send(TrainSkill("bench", "bench", "# Skill\n\n- Start.", config))
-        return time.perf_counter() - started, result.value
+        assert result.is_ok
+    return times
+
+
+async def train_on_disk(steps: int) -> StepTimes:
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_stores(Path(folder) / "burnish.db") as stores:
+            return await train(steps, stores)
 
 
 async def loop_overhead() -> list[Row]:
-    """Seconds a step of the loop's own, and how the last steps compare with the first."""
-    short = statistics.median([(await train(50))[0] / 50 for _ in range(5)])
-    long = statistics.median([(await train(800))[0] / 800 for _ in range(3)])
+    """Seconds a step of the loop's own, and how the last steps of a long run compare with its first."""
+    short = [(await train(50)).of_a_step(0, 50) for _ in range(5)]
+    on_disk = [(await train_on_disk(50)).of_a_step(0, 50) for _ in range(5)]
+    long = [await train(800) for _ in range(3)]
+    long_on_disk = [await train_on_disk(800) for _ in range(3)]
     return [
-        Row("loop overhead a step, 40 + 40 items, no journal", short * 1000, 3, "ms"),
-        Row("a step of 800 compared with a step of 50", long / short, 1.25, "x"),
+        Row("loop overhead a step, 40 + 40 items, no journal", statistics.median(short) * 1000, 3, "ms"),
+        Row("the same with the SQLite journal", statistics.median(on_disk) * 1000, 15, "ms"),
+        Row("steps 701-800 compared with 1-100, no journal", flatness(long), 1.25, "x"),
+        Row("the same with the SQLite journal", flatness(long_on_disk), 1.25, "x"),
     ]
+
+
+def flatness(runs: Sequence[StepTimes]) -> float:
+    return statistics.median(times.of_a_step(700, 800) / times.of_a_step(0, 100) for times in runs)
 
 
 def apply_large() -> Row:

@@ -171,6 +171,16 @@ async def test_a_callers_time_limit_is_kept(telescope: Telescope) -> None:
             await _around(telescope, InMemoryAuditLog(), Endless()).send(Work())
 
 
+async def test_a_span_takes_no_text_from_an_exception_nobody_caught(telescope: Telescope) -> None:
+    telemetry = behaviors.Telemetry(telescope.tracers.get_tracer("test"), telescope.meters.get_meter("test"))
+    mediator = Mediator([telemetry])
+    mediator.register([Work.handled_by(Worker(RuntimeError("PLANTED")))])
+    with pytest.raises(RuntimeError):
+        await mediator.send(Work())
+    (span,) = telescope.spans()
+    assert (span.events, span.status.description) == ((), None)
+
+
 async def test_a_span_is_open_while_the_handler_works(telescope: Telescope) -> None:
     tracer = telescope.tracers.get_tracer("test")
 

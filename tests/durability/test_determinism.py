@@ -80,7 +80,7 @@ def test_the_hash_seed_of_the_interpreter_changes_no_byte(task: str, tmp_path: P
     assert trained("1") == trained("4294967295")
 
 
-@pytest.mark.skipif(POSTGRES_VARIABLE not in os.environ, reason=f"{POSTGRES_VARIABLE} names no server")
+@pytest.mark.services
 def test_the_database_changes_no_byte(parent: Parent, task: str, tmp_path: Path) -> None:
     run_id = f"run-{uuid4().hex}"
 

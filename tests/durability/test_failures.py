@@ -171,7 +171,7 @@ class Endpoint:
 QUICK = (
     "model.target_max_retries=1",
     "model.optimizer_max_retries=1",
-    "model.target_timeout_seconds=0.3",
+    "model.target_timeout_seconds=1",
     "model.optimizer_timeout_seconds=5",
     "train.patience=2",
     "train.seed=5",
@@ -184,7 +184,7 @@ def over_http(task: str, folder: Path) -> list[str]:
 
 OUTAGES = {
     "target down": (Endpoint(TARGET), "nothing_worked"),
-    "target late": (Endpoint(TARGET, reply=Reply(delay_seconds=2)), "nothing_worked"),
+    "target late": (Endpoint(TARGET, reply=Reply(delay_seconds=3)), "nothing_worked"),
     "optimizer down": (Endpoint(OPTIMIZER), "optimizer_failed"),
     "both down": (Endpoint(f"{TARGET} {OPTIMIZER}"), "nothing_worked"),
     "target breaks down": (Endpoint(TARGET, works_for=14), "inconclusive"),
@@ -201,6 +201,7 @@ def test_an_outage_ends_a_run_loudly_and_soon_and_the_same_command_completes_it_
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    endpoint = replace(endpoint)
     with ScriptedServer(endpoint) as server:
         monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "sk-no-key-required")
@@ -215,7 +216,8 @@ def test_an_outage_ends_a_run_loudly_and_soon_and_the_same_command_completes_it_
         answered = {key for key, answer in kept_in(tmp_path / "run").answers.items() if not is_error(answer)}
         before = len(server.requests)
         assert run(over_http(task, tmp_path / "run")) == 0
-        assert len(server.requests) - before == len(kept_in(tmp_path / "run").answers.keys() - answered)
+        asked = {json.dumps(request.body) for request in server.requests[before:]}  # a slow machine may ask again
+        assert len(asked) == len(kept_in(tmp_path / "run").answers.keys() - answered)
         assert run(over_http(task, tmp_path / "never failed")) == 0
     assert results_of(tmp_path / "run") == results_of(tmp_path / "never failed")
 
