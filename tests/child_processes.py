@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,7 @@ from burnish.presentation.cli import run
 
 _AT_WORK = 1_000
 
-Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,13 +127,13 @@ def _note_what_is_asked(file: Path) -> None:
 
     ChatTaskRunner.run = noted_run  # type: ignore[method-assign]  # in a child: it ends with the patch
     ChatPatchProposer.propose = noted_propose  # type: ignore[method-assign]  # as above
-    Container.draw_seed.override(providers.Object(noted_seed))
+    Container.draw_seed.override(providers.Object(noted_seed))  # pyright: ignore[reportUnknownMemberType]  its stub
 
 
 def _one_answer_a_commit(arguments: Sequence[str]) -> None:
     """With one worker, let none ask before the answer of the one before is written."""
     if "env.workers=1" in arguments:
-        passes._TASKS_A_SLOT = 1
+        passes._TASKS_A_SLOT = 1  # pyright: ignore[reportPrivateUsage]  no setting for users
 
 
 def _append(file: Path, parts: Sequence[str]) -> None:
@@ -171,7 +171,8 @@ def _wrap(
         before()
         answer = wrapped(*arguments, **named)
         if isinstance(answer, Awaitable):
-            return _then(answer, after)
+            awaited: Awaitable[Any] = answer
+            return _then(awaited, after)
         after()
         return answer
 

@@ -44,7 +44,7 @@ def train_on_a_small_disk(arguments: list[str], asked: str, largest_file: int) -
 def train_until_the_disk_is_full(arguments: list[str], asked: str, number: int, wal: str) -> int:
     """Train, and let no file grow beyond the size of the write-ahead log at the commit of that number."""
     commits = 0
-    commit = SqlJournal._commit
+    commit = SqlJournal._commit  # pyright: ignore[reportPrivateUsage]  where the disk is written
 
     async def counted(self: SqlJournal, group: Sequence[object]) -> None:
         nonlocal commits
@@ -69,5 +69,5 @@ def train_without_rights(arguments: list[str]) -> int:
 
 def train_impatiently(arguments: list[str]) -> int:
     """Train without waiting long for other writers."""
-    database._BUSY_MILLISECONDS = 50
+    database._BUSY_MILLISECONDS = 50  # pyright: ignore[reportPrivateUsage]  no setting for users
     return run(arguments)

@@ -165,7 +165,11 @@ async def test_a_run_carries_its_warnings_and_decides_as_it_would_without_them(
 ) -> None:
     run = await trained(attempt, patches)
     assert run.warnings == tuple(warning.value for warning in warnings)
-    monkeypatch.setattr(Detectors, "look_at", lambda *_: None)
+
+    def look_away(_self: Detectors, _skill: str, _done: object) -> None:
+        """See nothing."""
+
+    monkeypatch.setattr(Detectors, "look_at", look_away)
     unwatched = await trained(attempt, patches)
     assert unwatched.warnings == ()
     assert replace(run, warnings=()) == unwatched

@@ -192,8 +192,8 @@ def test_a_disk_that_fills_up_ends_a_run_with_a_clear_code_and_loses_nothing(
     number: int, parent: Parent, task: str, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    arguments = [str(tmp_path / "asked"), number, str(folder / "burnish.db-wal")]
-    ended = parent.call(train_until_the_disk_is_full, command(task, folder), *arguments)
+    asked, wal = str(tmp_path / "asked"), str(folder / "burnish.db-wal")
+    ended = parent.call(train_until_the_disk_is_full, command(task, folder), asked, number, wal)
     assert ended.status == 69, ended.text
     assert is_clear(ended, STORE_UNAVAILABLE), ended.text
     resumed_well(parent, task, folder, whole)
@@ -219,7 +219,7 @@ def test_a_result_that_cannot_be_written_is_a_clear_failure_and_the_same_command
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write = RunFolder._write
+    write = RunFolder._write  # pyright: ignore[reportPrivateUsage]  the one place all files are written
 
     def write_most(self: RunFolder, file: str, text: str) -> None:
         if file == name:

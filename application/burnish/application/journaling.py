@@ -100,10 +100,9 @@ class RunJournal:
         entry = JournalEntry(
             key=key, answer=codec.dump(answer.value), is_error=answer.is_error, step=step, usage=tuple(usage)
         )
-        seen = codec.load(entry.answer)
         await ask_store(self._journal.append(self._run_id, entry))
         self._count(key, entry.usage, stage)
-        return seen
+        return answer.value
 
     def _count(self, key: str, notes: tuple[UsageNote, ...], stage: str) -> None:
         self._counted.add(key)

@@ -142,7 +142,7 @@ class EpochComparison:
 class GuidanceWriter(Protocol):
     """Writes the slow update's guidance for the skill's protected region."""
 
-    async def write(self, comparison: EpochComparison) -> str:
+    async def write(self, comparison: EpochComparison, /) -> str:
         """The guidance; blank when there is nothing to say."""
         ...
 
@@ -162,7 +162,7 @@ class EpochSummary:
 class MemoryWriter(Protocol):
     """Writes the optimizer's memory across epochs."""
 
-    async def write(self, summary: EpochSummary) -> str:
+    async def write(self, summary: EpochSummary, /) -> str:
         """The whole new memory."""
         ...
 
