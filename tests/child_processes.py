@@ -112,7 +112,7 @@ class Parent:
         """Start it and wait."""
         return self.start(function, *arguments, environ=environ).wait()
 
-    def ask(self, order: dict[str, Json]) -> int:
+    def ask(self, order: Mapping[str, Json]) -> int:
         """Hand an order to the process; its answer."""
         pipe = self._pipe(self._process.stdin)
         pipe.write(json.dumps(order) + "\n")
@@ -148,7 +148,7 @@ def _warm_up() -> None:
         sys.stdout = out
 
 
-def _waited(order: dict[str, Json]) -> int:
+def _waited(order: Mapping[str, Json]) -> int:
     if "wait" in order:
         _, status = os.waitpid(cast("int", order["wait"]), 0)
         return os.waitstatus_to_exitcode(status)
@@ -156,7 +156,7 @@ def _waited(order: dict[str, Json]) -> int:
     return os.waitstatus_to_exitcode(status) if ended else _AT_WORK
 
 
-def _forked(order: dict[str, Json]) -> int:
+def _forked(order: Mapping[str, Json]) -> int:
     pid = os.fork()
     if pid:
         return pid

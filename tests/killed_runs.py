@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +171,8 @@ def _wrap(
     def plain(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - it passes on what it is given
         before()
         answer = wrapped(*arguments, **named)
-        if isinstance(answer, Awaitable):
-            awaited: Awaitable[Any] = answer
-            return _then(awaited, after)
+        if isawaitable(answer):
+            return _then(answer, after)
         after()
         return answer
 
