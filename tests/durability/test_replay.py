@@ -175,6 +175,13 @@ async def test_what_writers_write_replays(answer: object) -> None:
     assert await trained(SilentRunner(), Silence(), SilentWriter(), SilentWriter(), journal=journal) == first
 
 
+async def test_what_writers_write_holds_no_secret() -> None:
+    writer = OddWriter(f"- Mind {SECRET}.")
+    run = await trained(CatalogRunner(), Odd(), writer, writer, journal=InMemoryJournal())
+    assert "- Mind [REDACTED]." in run.final_skill
+    assert run.memory == "- Mind [REDACTED]."
+
+
 def odd_attempt(skill: str, item_id: str) -> Rollout:
     number = int(item_id.rpartition("/")[2])
     texts = f"{skill[-3:]} \ud800 \x00 {SECRET}"

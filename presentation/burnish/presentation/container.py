@@ -169,9 +169,13 @@ def wire(container: Container) -> Mediator:
             TrainSkill.handled_by(TrainSkillHandler(container.training_ports())),
             GateCandidateSkill.handled_by(GateCandidateSkillHandler()),
             ReflectOnFailures.handled_by(ReflectOnFailuresHandler(container.proposer())),
-            SlowUpdate.handled_by(SlowUpdateHandler(JournaledGuidanceWriter(container.guidance_writer()))),
+            SlowUpdate.handled_by(
+                SlowUpdateHandler(JournaledGuidanceWriter(container.guidance_writer(), container.secrets()))
+            ),
             MetaSkillUpdate.handled_by(
-                MetaSkillUpdateHandler(JournaledMemoryWriter(container.memory_writer()), container.memory())
+                MetaSkillUpdateHandler(
+                    JournaledMemoryWriter(container.memory_writer(), container.secrets()), container.memory()
+                )
             ),
             EvaluateSkill.handled_by(EvaluateSkillHandler(container.passes())),
             GetRun.handled_by(GetRunHandler(container.runs())),

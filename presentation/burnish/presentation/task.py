@@ -34,6 +34,9 @@ from burnish.presentation.settings.sections import ModelSection, TaskSettings
 
 SIMULATED = "simulated"
 
+OPTIMIZER_TOKENS = 4_096
+"""Longest answer of the optimizer when the task does not say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -85,7 +88,7 @@ async def open_task(loaded: LoadedTask, environment: Environment, *, offline: bo
             initial_skill=skill,
             config=config,
             runner=runner,
-            proposer=ChatPatchProposer(optimizer),
+            proposer=ChatPatchProposer(optimizer, max_tokens=settings.model.optimizer_max_tokens or OPTIMIZER_TOKENS),
             workers=settings.env.workers,
             items={split: len(used.named(split)) for split in SPLITS},
             models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},

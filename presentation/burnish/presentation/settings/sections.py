@@ -119,7 +119,7 @@ class ModelSection(Section):
     optimizer_temperature: Temperature | None = identity(
         None, "how freely it answers, 0 to 2; null: the server's own setting"
     )
-    optimizer_max_tokens: Positive | None = identity(None, "longest answer, in tokens; null: the server's own limit")
+    optimizer_max_tokens: Positive | None = identity(None, "longest answer, in tokens; null: 4096")
     optimizer_reasoning_effort: Effort | None = identity(None, _EFFORTS)
     optimizer_timeout_seconds: Seconds = operation(300.0, "longest wait for one answer")
     optimizer_max_retries: Retries = operation(5, "further attempts after a passing failure")
