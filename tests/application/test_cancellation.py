@@ -24,7 +24,7 @@ from burnish.domain.edits import Patch
 from burnish.domain.rollouts import RolloutBatch
 from burnish.domain.runs import Checkpoint, StopReason
 from burnish.infrastructure.persistence.audit import InMemoryAuditLog
-from burnish.infrastructure.persistence.in_memory import InMemoryCheckpointStore
+from burnish.infrastructure.persistence.in_memory import InMemoryCheckpointStore, InMemoryRunStore
 from burnish.presentation.app import open_app
 
 CONFIG = steps(3)
@@ -207,3 +207,28 @@ async def test_one_run_is_cancelled_and_the_others_go_on() -> None:
         with pytest.raises(asyncio.CancelledError):
             await first
         assert (await second).is_ok
+
+
+async def test_a_run_that_is_cancelled_while_it_is_scored_has_not_ended() -> None:
+    """The test split comes after the last step: a run without it is not complete, and the next attempt goes on."""
+    reached = asyncio.Event()
+    runs, is_first = InMemoryRunStore(), True
+
+    async def stop_at_the_test_split(batch: RolloutBatch) -> None:
+        if batch.repeat == "test" and is_first:
+            reached.set()
+            await asyncio.Event().wait()
+
+    config = steps(1, eval_test=True)
+    runner = CatalogRunner(test=3, before=stop_at_the_test_split)
+    async with open_app(rollouts=runner, proposer=ScriptedProposer(append("score=0.5")), runs=runs) as app:
+        attempt = asyncio.create_task(app.send(training(config)))
+        await reached.wait()
+        attempt.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await attempt
+        assert (await app.send(GetRun("run"))).value.stop_reason is StopReason.CANCELLED
+        is_first = False
+        run = (await app.send(training(config))).value
+    assert run.stop_reason is StopReason.COMPLETED
+    assert run.test is not None

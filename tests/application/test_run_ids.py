@@ -114,10 +114,19 @@ async def test_settings_of_the_same_meaning_are_the_same_run() -> None:
     assert await differing(training(second), training(first)) is None
 
 
+async def test_an_agent_that_answers_otherwise_is_another_run() -> None:
+    runs = InMemoryRunStore()
+    for fingerprint, expected in (("a", None), ("a", None), ("b", ("target",))):
+        runner = CatalogRunner(fingerprint=fingerprint)
+        async with open_app(rollouts=runner, proposer=ScriptedProposer(), runs=runs) as app:
+            failure = (await app.send(training())).failure
+        assert (None if failure is None else failure.fields) == expected
+
+
 async def test_other_items_are_another_run() -> None:
     runs = InMemoryRunStore()
-    for fingerprint, expected in (("a", None), ("a", None), ("b", ("items",))):
-        runner = CatalogRunner(fingerprint=fingerprint)
+    for train, expected in ((4, None), (4, None), (5, ("items",))):
+        runner = CatalogRunner(train=train)
         async with open_app(rollouts=runner, proposer=ScriptedProposer(), runs=runs) as app:
             failure = (await app.send(training())).failure
         assert (None if failure is None else failure.fields) == expected

@@ -191,7 +191,8 @@ async def test_a_runners_own_contract_codes_end_the_run_and_its_others_are_missi
     ],
 )
 async def test_a_catalogs_list_of_items_is_checked(ids: object, failure: Failure) -> None:
-    assert await failure_of(Listing(ids)) == failure
+    async with open_app(rollouts=Listing(ids), proposer=ScriptedProposer()) as app:
+        assert (await app.send(training())).failure == failure
 
 
 @pytest.mark.parametrize(("train", "val", "missing"), [(0, 4, "train"), (4, 0, "val")])

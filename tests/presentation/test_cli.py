@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -268,3 +269,47 @@ def test_the_settings_reference_is_the_page_in_the_docs(capsys: pytest.CaptureFi
     assert run(["config", "reference"]) == 0
     page = EXAMPLE.parent.parent / "docs" / "configuration.md"
     assert capsys.readouterr().out == page.read_text(encoding="utf-8"), "write it anew: burnish config reference"
+
+
+def test_changed_items_are_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = copy_task(tmp_path)
+    command = ["train", str(task / "task.yaml"), "--out-root", str(tmp_path / "run"), "--cfg-options", *SMALL]
+    assert run(command) == 0
+    items = task / "items" / "val" / "items.jsonl"
+    items.write_text(
+        items.read_text(encoding="utf-8").replace('"question": "', '"question": "So: ', 1), encoding="utf-8"
+    )
+    capsys.readouterr()
+    assert run(command) == 75
+    assert "identity_mismatch" in (error := capsys.readouterr().err)
+    assert "(items)" in error
+
+
+def test_files_of_others_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "best_skill.md").write_text("mine")
+    assert run(["train", TASK, "--out-root", str(tmp_path), "--cfg-options", *SMALL]) == 2
+    assert "holds best_skill.md, which is no run's" in capsys.readouterr().err
+    assert (tmp_path / "best_skill.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("option", "value"), [("--fresh", None), ("--run-id", "another")])
+def test_a_folder_holds_one_run(
+    option: str, value: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", TASK, "--out-root", str(tmp_path), "--cfg-options", *SMALL]
+    assert run(command) == 0
+    before = (tmp_path / "summary.json").read_bytes()
+    assert run([*command[:2], option, *([value] if value else []), *command[2:]]) == 2
+    assert "name another --out-root" in capsys.readouterr().err
+    assert (tmp_path / "summary.json").read_bytes() == before
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for named in (f"env.skill_init={tmp_path / 'fifo'}", "env.skill_init=/dev/zero"):
+        assert run(["train", TASK, "--out-root", str(tmp_path / "run"), "--cfg-options", named]) == 2
+        assert "is no regular file" in capsys.readouterr().err
+
+
+def test_scoring_a_skill_needs_no_optimizer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", TASK, "--split", "val", "--cfg-options", "model.simulated.knowledge=nothing.md"]) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import hashlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +17,7 @@ from burnish.application.ports import ItemCatalog, ItemFingerprints, NotConfigur
 from burnish.application.redaction import fit_to_keep
 from burnish.application.result import ErrorCode
 from burnish.domain.rollouts import (
+    SPLITS,
     BatchScore,
     Outcome,
     OutcomeKey,
@@ -118,18 +119,36 @@ class PassRunner:
         """The items of the split. Raises PortError when it cannot list any, or their ids are odd or not unique."""
         if self._catalog is None:
             return ()
+        ids = await self._listed(self._catalog, split)
+        if not ids:
+            raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, split)
+        return ids
+
+    async def _listed(self, catalog: ItemCatalog, split: str) -> tuple[str, ...]:
         try:
-            ids = tuple(await self._catalog.item_ids(split))
+            ids = tuple(await catalog.item_ids(split))
         except (Exception, asyncio.CancelledError) as error:
             pass_on_cancellation(error)
             if isinstance(error, PortError):
                 raise
             raise PortError(ErrorCode.ROLLOUT_CALL_FAILED, split) from error
-        if not ids:
-            raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, split)
         if len(set(ids)) != len(ids) or not all(isinstance(item, str) and is_item_id(item) for item in ids):
             raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, split)
         return ids
+
+    async def items_digest(self) -> str:
+        """SHA-256 over the items of all splits, with their contents where the runner tells them; empty for a plain one.
+
+        Raises PortError when the runner cannot list its items.
+        """
+        if self._catalog is None:
+            return ""
+        digest = hashlib.sha256()
+        for split in SPLITS:
+            for item in await self._listed(self._catalog, split):
+                contents = "" if self._contents is None else self._contents.item_fingerprint(split, item)
+                digest.update(journal_key(split, item, contents).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     async def ask_items(self, skill: str, split: str, keys: Sequence[OutcomeKey], *, seed: int) -> Pass:
         """One call an item; answers in the order of `keys` (item id, repeat), whatever order they come in."""
@@ -268,7 +287,7 @@ def _check(rollout: object) -> None:
     if rollout.error is not None:
         return
     for score in (rollout.hard, rollout.soft):
-        if not isinstance(score, (int, float)) or not math.isfinite(score) or not 0.0 <= score <= 1.0:
+        if not isinstance(score, (int, float)) or not 0.0 <= score <= 1.0:  # a comparison with NaN is false
             raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, rollout.item_id)
 
 

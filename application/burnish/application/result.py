@@ -145,8 +145,8 @@ _CATALOGUE = {
     ),
     ErrorCode.ROLLOUT_INVALID_SCORE: _Entry(
         ErrorKind.INVALID,
-        "a scorer gave a score that is not a number in [0, 1]",
-        "correct the scorer for the item named with the failure",
+        "a scorer raised, or gave a score that is not a number in [0, 1]",
+        "correct the scorer for the item named with the failure; the log tells what it raised",
     ),
     ErrorCode.PROPOSER_NOT_CONFIGURED: _Entry(
         ErrorKind.INVALID,

@@ -60,7 +60,7 @@ def ending_of(state: TrainingState, inconclusive_steps: int) -> tuple[StopReason
     return StopReason.COMPLETED, None
 
 
-def run_identity(message: RunRequest, fingerprint: str) -> dict[str, str]:
+def run_identity(message: RunRequest, fingerprint: str, items: str) -> dict[str, str]:
     """What must be the same for a run id to mean the same run, by name."""
     config = {
         f"config.{field.name}": _canonical(getattr(message.config, field.name)) for field in fields(message.config)
@@ -68,7 +68,8 @@ def run_identity(message: RunRequest, fingerprint: str) -> dict[str, str]:
     return {
         "skill_id": message.skill_id,
         "initial_skill": skill_hash(message.initial_skill),
-        "items": fingerprint,
+        "items": items,
+        "target": fingerprint,
         **config,
     }
 

@@ -240,7 +240,10 @@ class TrainSkillHandler:
     async def handle(self, message: TrainSkill, /) -> Result[TrainingRun]:
         """The run once it has ended, or why it could not be trained."""
         runs = self._ports.keeping.runs
-        claim = await ask_store(runs.claim(message.run_id, run_identity(message, self._ports.passes.fingerprint)))
+        items = await self._ports.passes.items_digest()
+        claim = await ask_store(
+            runs.claim(message.run_id, run_identity(message, self._ports.passes.fingerprint, items))
+        )
         if claim.outcome is ClaimOutcome.ACTIVE:
             return Result.fail(ErrorCode.RUN_ALREADY_ACTIVE)
         if claim.outcome is ClaimOutcome.OTHER_IDENTITY:
@@ -288,10 +291,11 @@ class _Training:
                 async for reached in states:
                     kept, state = state, reached
                     await keep(kept, state, ports.keeping)
-            stop, failure = ending_of(state, INCONCLUSIVE_STEPS)
-            if failure is None:
+            ending = ending_of(state, INCONCLUSIVE_STEPS)
+            if ending[1] is None:
                 state = await promote_final(state, passes, ports.publisher, ports.telemetry)
                 state = await score_test_split(state, message.initial_skill, passes, ports.publisher, ports.telemetry)
+            stop, failure = ending  # not before: a run that is stopped while it is scored has not ended
         except PortError as error:
             _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
             stop, failure = StopReason.FAILED, Failure(error.code, error.fields)

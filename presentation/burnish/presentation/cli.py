@@ -17,6 +17,7 @@ from burnish.domain.rollouts import SPLITS
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
 from burnish.presentation.run_commands import runs_app
+from burnish.presentation.run_folder import RunFolder
 from burnish.presentation.settings.errors import shown
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
@@ -57,6 +58,10 @@ def run(arguments: Sequence[str]) -> int:
         app(args=_spread(arguments), prog_name="burnish")
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except OSError as error:  # standard output is full or closed: what is left to say has no place
+        if error.filename is None:
+            return ErrorKind.UNAVAILABLE.exit_code
+        raise
     return 0
 
 
@@ -123,6 +128,8 @@ def train(
 
     Example: burnish train examples/ticket-routing/task.yaml --cfg-options train.num_epochs=1
     """
+    if out_root is not None and out_root == Path() and not RunFolder(out_root).database.exists():
+        refuse("--out-root: names the current folder: name one of the run's own")
     options = TrainOptions(
         task=_task_file(task, config),
         overrides=cfg_options or (),

@@ -18,7 +18,7 @@ from burnish.infrastructure.persistence.stores import open_stores
 from burnish.infrastructure.tasks.refusals import DataError, shown_path
 from burnish.presentation.container import utc_now
 from burnish.presentation.run_database import place_of
-from burnish.presentation.run_folder import DATABASE, HISTORY, SUMMARY, TIMING, WRITTEN, RunFolder
+from burnish.presentation.run_folder import DATABASE, HISTORY, LOG, SUMMARY, TIMING, WRITTEN, RunFolder
 from burnish.presentation.training import user_name
 
 UNFINISHED = "unfinished"
@@ -180,7 +180,7 @@ def _delete_files(path: Path) -> Deleted:
 def _own_files(path: Path) -> Iterator[Path]:
     """The files in a folder that have the names burnish gives."""
     database = path / DATABASE
-    own = {*WRITTEN, "log.jsonl", *(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-shm", "-wal"))}
+    own = {*WRITTEN, LOG, *(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-shm", "-wal"))}
     own |= {file.name for file in lock_files(database)}
     for entry in path.iterdir():
         is_own = entry.name in own or _TEMPORARY.fullmatch(entry.name) is not None

@@ -42,7 +42,7 @@ def sinks_for(output: Output) -> Generator[Sequence[EventSink]]:
     """The sinks that show a run while it goes on."""
     if output.as_json:
         yield (JsonLines(),)
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         from burnish.presentation.live_table import live_table  # noqa: PLC0415 - rich is for terminals only
 
         with live_table() as sink:
@@ -95,7 +95,8 @@ def failure_line(failure: Failure) -> str:
 def _tokens(totals: Sequence[UsageTotal]) -> str:
     calls, prompt = sum(total.calls for total in totals), sum(total.prompt_tokens for total in totals)
     completion = sum(total.completion_tokens for total in totals)
-    estimated = ", partly estimated" if any(total.is_estimated for total in totals) else ""
+    untold = sum(total.is_estimated for total in totals)
+    estimated = "" if not untold else ", estimated" if untold == len(totals) else ", partly estimated"
     return f"{calls} calls, {prompt} prompt and {completion} completion tokens{estimated}"
 
 

@@ -17,6 +17,7 @@ from burnish.presentation.task import Task
 
 DATABASE = "burnish.db"
 TIMING = "timing.json"
+LOG = "log.jsonl"
 SUMMARY = "summary.json"
 HISTORY = "history.jsonl"
 WRITTEN = ("best_skill.md", "final_skill.md", HISTORY, SUMMARY, TIMING, "config.yaml")
@@ -52,8 +53,16 @@ class RunFolder:
         return self.path / DATABASE
 
     def prepare(self) -> None:
-        """Make the folder; raises SettingsError when it cannot be one that is written to."""
+        """Make the folder; raises SettingsError when it cannot be one that is written to, or holds files of others.
+
+        A folder is burnish's own when it holds the database or the timing of a run: in any other, files that have our
+        names are somebody's, and stay.
+        """
         try:
+            taken = [name for name in WRITTEN if (self.path / name).exists()]
+            if taken and not self.database.exists() and not (self.path / TIMING).exists():
+                whose = f"holds {taken[0]}, which is no run's: choose another folder"
+                raise SettingsError((f"--out-root: {self.path}: {whose}",))
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.path):
                 pass

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from burnish.domain.config import TrainSkillConfig
-from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
+from burnish.domain.regions import markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.infrastructure.models.chat import ChatModel
@@ -31,6 +31,7 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_config
 from burnish.presentation.settings.sections import ModelSection, TaskSettings
+from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
 
@@ -60,10 +61,13 @@ class Task:
 
 
 @asynccontextmanager
-async def open_task(loaded: LoadedTask, environment: Environment, *, offline: bool = False) -> AsyncGenerator[Task]:
+async def open_task(
+    loaded: LoadedTask, environment: Environment, *, offline: bool = False, trains: bool = True
+) -> AsyncGenerator[Task]:
     """Read skill and items and connect the models; raises SettingsError or DataError before anything is asked.
 
-    With `offline` no model of an API is connected, and neither address nor key is needed.
+    With `offline` no model of an API is connected, and neither address nor key is needed. A task that is not to be
+    trained (`trains` false) needs no optimizer.
     """
     settings, base = loaded.settings, loaded.base_dir
     skill = read_skill(base, settings)
@@ -73,7 +77,9 @@ async def open_task(loaded: LoadedTask, environment: Environment, *, offline: bo
     scorer = load_scorer(_scorer_name(settings), base)
     async with AsyncExitStack() as stack:
         target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
-        optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
+        optimizer: ChatModel = OfflineModel("none")
+        if trains:
+            optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
         runner = ChatTaskRunner(
             splits=used,
             model=target,
@@ -101,15 +107,7 @@ def read_skill(base: Path, settings: TaskSettings) -> str:
     if not settings.env.skill_init:
         return ""
     path = base / settings.env.skill_init
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise SettingsError((f"env.skill_init: {path}: {(error.strerror or 'cannot be read').lower()}",)) from error
-    except UnicodeDecodeError as error:
-        raise SettingsError((f"env.skill_init: {path}: is not UTF-8 text: save it as UTF-8",)) from error
-    if len(text) > MAX_SKILL_CHARACTERS:
-        too_long = f"has {len(text)} characters, a skill has at most {MAX_SKILL_CHARACTERS}: shorten it"
-        raise SettingsError((f"env.skill_init: {path}: {too_long}",))
+    text = read_text_file(path, "env.skill_init")
     if not markers_are_balanced(text):
         unpaired = "has region markers that do not pair up or lie inside each other: repair or remove them"
         raise SettingsError((f"env.skill_init: {path}: {unpaired}",))
@@ -159,10 +157,7 @@ def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
             ("model.simulated.knowledge: names no file: the simulated optimizer needs the right rules",)
         )
     path = base / simulated.knowledge
-    try:
-        knowledge = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError((f"model.simulated.knowledge: {path}: cannot be read as UTF-8 text",)) from error
+    knowledge = read_text_file(path, "model.simulated.knowledge")
     try:
         return SimulatedCoach(
             knowledge,

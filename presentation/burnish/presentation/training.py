@@ -33,13 +33,14 @@ from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
 from burnish.presentation.run_database import POSTGRESQL, SQLITE, database_secrets, place_of
-from burnish.presentation.run_folder import RunFolder, Timing
+from burnish.presentation.run_folder import LOG, RunFolder, Timing
 from burnish.presentation.settings.environment import Environment, read_environment
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask, load_task
 from burnish.presentation.settings.mapping import effective_yaml
 from burnish.presentation.settings.models import fill_models
 from burnish.presentation.task import Task, open_task
+from burnish.presentation.text_files import read_text_file
 
 _log = get_logger(__name__)
 
@@ -92,8 +93,8 @@ async def evaluate_task(
 ) -> Result[BatchScore]:
     """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(task_file, overrides, environ)
-    async with open_task(loaded, environment) as task:
-        text = task.initial_skill if skill is None else read_text(skill)
+    async with open_task(loaded, environment, trains=False) as task:
+        text = task.initial_skill if skill is None else read_text_file(skill, "--skill")
         async with open_app(rollouts=task.runner, workers=task.workers, actor=user_name()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
 
@@ -146,14 +147,6 @@ async def export_run(path: Path, out: Path, environ: Mapping[str, str]) -> Recor
     return recording
 
 
-def read_text(path: Path) -> str:
-    """A skill file with its newlines as they are. Raises SettingsError when it cannot be read as UTF-8."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError((f"{path}: cannot be read as UTF-8 text",)) from error
-
-
 async def _train(
     task: Task,
     loaded: LoadedTask,
@@ -167,6 +160,7 @@ async def _train(
 ) -> Trained:
     async with open_stores(place) as stores:
         recorded_id = None if recording is None else recording.about.get("run_id")
+        _refuse_second_run(options, folder, await stores.runs.ids() if isinstance(place, Path) else ())
         run_id = options.run_id or recorded_id or await _run_id(task, folder, stores, place, fresh=options.fresh)
         timing = Timing(
             run_id=run_id,
@@ -208,6 +202,16 @@ async def _train(
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)
 
 
+def _refuse_second_run(options: TrainOptions, folder: RunFolder, known: Sequence[str]) -> None:
+    """One folder, one run: raises SettingsError when another is asked for in a folder that holds one."""
+    if options.out_root is None or not known:
+        return
+    if options.fresh:
+        raise SettingsError((f"--fresh: {folder.path} holds run {known[-1]} already: name another --out-root",))
+    if options.run_id is not None and options.run_id not in known:
+        raise SettingsError((f"--run-id: {folder.path} holds run {known[-1]} already: name another --out-root",))
+
+
 class _StartMark:
     """Notes in the folder which run is being trained in it, as soon as it is its own: what a killed process leaves."""
 
@@ -247,10 +251,14 @@ def _kept_on_disk() -> Generator[None]:
 
 
 def _observe(stack: ExitStack, folder: RunFolder, secrets: Sequence[str], traces: Path | None) -> None:
-    log = _opened(stack, folder.path / "log.jsonl")
+    log = _opened(stack, folder.path / LOG)
     stack.enter_context(console_logging(log, level=logging.INFO, secrets=secrets))
     if traces is not None:
-        stack.enter_context(console_tracing(traces))
+        try:
+            stack.enter_context(console_tracing(traces))
+        except OSError as error:
+            reason = (error.strerror or "cannot be written to").lower()
+            raise SettingsError((f"--traces: {traces}: {reason}: choose another file",)) from error
 
 
 def _opened(stack: ExitStack, path: Path) -> TextIO:

@@ -106,7 +106,7 @@ class ChatTaskRunner:
             if self._scorer.is_blocking:
                 return await asyncio.to_thread(self._scorer, prediction, item)
             return self._scorer(prediction, item)
-        except Exception as error:  # a task's own code may raise anything
+        except (Exception, SystemExit) as error:  # a task's own code may raise anything
             raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, item.item_id) from error
 
     def _refuse_unusable_items(self) -> None:
