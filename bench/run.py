@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import statistics
 import subprocess
@@ -116,8 +117,9 @@ class StepTimes:
             self.ends.append(time.perf_counter())
 
     def of_a_step(self, first: int, last: int) -> float:
-        """Seconds a step from the end of one to the end of another."""
-        return (self.ends[last] - self.ends[first]) / (last - first)
+        """The median of the seconds that each step took, from the end of one to the end of another."""
+        ends = self.ends[first : last + 1]
+        return statistics.median(end - start for start, end in itertools.pairwise(ends))
 
 
 async def train(steps: int, stores: SqlStores | None = None) -> StepTimes:
