@@ -21,7 +21,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from burnish.application.events import Event
-from burnish.application.ports import AuditEntry, EpochComparison, EpochSummary, ReflectionInput
+from burnish.application.optimizer_ports import EpochComparison, EpochSummary, ReflectionInput
+from burnish.application.ports import AuditEntry
 from burnish.application.train_skill import TrainSkill
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Edit, EditOp, Patch

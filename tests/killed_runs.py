@@ -23,7 +23,7 @@ from unsteady_models import make_unsteady
 
 from burnish.application import passes
 from burnish.application.journaling import digest_of
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.domain.edits import Patch
 from burnish.domain.rollouts import SPLITS, Rollout, RolloutBatch
 from burnish.domain.runs import skill_hash

@@ -3,17 +3,14 @@
 from burnish.application.evaluate_skill import EvaluateSkill
 from burnish.application.gate_candidate_skill import GateCandidateSkill
 from burnish.application.meta_skill_update import MetaSkillUpdate
+from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer, ReflectionInput
 from burnish.application.ports import (
     AuditLog,
     CheckpointStore,
-    EditSelector,
     EventSink,
     ItemCatalog,
     Journal,
     KnowledgeMemory,
-    PatchAggregator,
-    PatchProposer,
-    ReflectionInput,
     RolloutRunner,
 )
 from burnish.application.reflect_on_failures import ReflectOnFailures

@@ -18,7 +18,7 @@ from fakes import (
 )
 
 from burnish.application.events import Event, RunFinished
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.application.runs import GetRun
 from burnish.domain.edits import Patch
 from burnish.domain.rollouts import RolloutBatch

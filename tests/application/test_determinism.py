@@ -9,7 +9,7 @@ import pytest
 from fakes import CatalogRunner, RecordingSink, Scramble, ScriptedProposer, TickingClock, append, rollout, training
 
 from burnish.application.events import Event
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.application.result import Failure
 from burnish.application.runs import ListCheckpoints
 from burnish.domain.config import TrainSkillConfig

@@ -25,7 +25,7 @@ from burnish.application.ports import Claim
 from burnish.application.result import Failure, Result
 from burnish.application.runs import GetRun, ListRuns
 from burnish.application.train_skill import TrainSkill
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.domain.rollouts import RolloutBatch
 from burnish.domain.runs import TrainingRun
@@ -101,7 +101,13 @@ async def test_every_setting_with_an_effect_is_part_of_what_a_run_is(name: str) 
 
 
 def test_no_setting_is_forgotten_above() -> None:
-    without_effect = set(TrainSkillConfig(accumulation=2, lr_control_mode="x", update_mode="x").violations())
+    without_effect = set(
+        TrainSkillConfig(
+            accumulation=2,
+            lr_control_mode=RateControl.NONE,
+            update_mode=UpdateMode.FULL_REWRITE_MINIBATCH,
+        ).violations()
+    )
     without_effect |= set(
         TrainSkillConfig(minibatch_size=2, merge_batch_size=2, longitudinal_pair_policy="x").violations()
     )

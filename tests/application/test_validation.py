@@ -17,7 +17,7 @@ from burnish.application.reflect_on_failures import ReflectOnFailures
 from burnish.application.result import ErrorCode
 from burnish.application.runs import GetCheckpoint, GetRun, ListCheckpoints
 from burnish.application.slow_update import SlowUpdate
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateEvaluation, GateMetric, GateMode
 from burnish.domain.rollouts import Rollout
 from burnish.presentation.app import open_app
@@ -161,7 +161,9 @@ async def test_the_lowest_learning_rate_may_not_exceed_the_first() -> None:
 
 async def test_all_broken_rules_are_named_at_once_in_the_order_of_the_alphabet() -> None:
     message = training(
-        replace(STEPS, lr_min=9, lr_scheduler="step", update_mode="x"), run_id="", initial_skill="<!-- LOCKED_END -->"
+        replace(STEPS, lr_min=9, lr_scheduler="step", update_mode=UpdateMode.FULL_REWRITE_MINIBATCH),
+        run_id="",
+        initial_skill="<!-- LOCKED_END -->",
     )
     assert await refused_fields(message) == (
         "config.lr_min",

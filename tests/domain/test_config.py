@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 from annotated_types import Ge, Le
 
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 
 DEFAULTS: dict[str, object] = {
@@ -26,11 +26,11 @@ DEFAULTS: dict[str, object] = {
     "seed": 0,
     "evaluate_baseline": True,
     "accumulation": 1,
-    "lr_control_mode": "fixed",
+    "lr_control_mode": RateControl.FIXED,
     "failure_only": False,
     "minibatch_size": 8,
     "merge_batch_size": 8,
-    "update_mode": "patch",
+    "update_mode": UpdateMode.PATCH,
     "slow_update_samples": 20,
     "slow_update_gate": False,
     "longitudinal_pair_policy": "mixed",
@@ -77,7 +77,7 @@ def test_lowest_learning_rate_must_not_exceed_the_first(floor: int, start: int, 
     ("changed", "name"),
     [
         pytest.param(TrainSkillConfig(accumulation=2), "accumulation", id="accumulation"),
-        pytest.param(TrainSkillConfig(lr_control_mode="auto"), "lr_control_mode", id="lr_control_mode"),
+        pytest.param(TrainSkillConfig(lr_control_mode=RateControl.AUTONOMOUS), "lr_control_mode", id="lr_control_mode"),
         pytest.param(
             TrainSkillConfig(longitudinal_pair_policy="changed"),
             "longitudinal_pair_policy",
@@ -85,7 +85,7 @@ def test_lowest_learning_rate_must_not_exceed_the_first(floor: int, start: int, 
         ),
         pytest.param(TrainSkillConfig(minibatch_size=4), "minibatch_size", id="minibatch_size"),
         pytest.param(TrainSkillConfig(merge_batch_size=4), "merge_batch_size", id="merge_batch_size"),
-        pytest.param(TrainSkillConfig(update_mode="rewrite"), "update_mode", id="update_mode"),
+        pytest.param(TrainSkillConfig(update_mode=UpdateMode.FULL_REWRITE_MINIBATCH), "update_mode", id="update_mode"),
     ],
 )
 def test_setting_without_effect_yet_is_refused_by_name(changed: TrainSkillConfig, name: str) -> None:
@@ -93,7 +93,9 @@ def test_setting_without_effect_yet_is_refused_by_name(changed: TrainSkillConfig
 
 
 def test_every_broken_rule_is_named() -> None:
-    config = TrainSkillConfig(lr_min=9, lr_scheduler="none", update_mode="rewrite", accumulation=2)
+    config = TrainSkillConfig(
+        lr_min=9, lr_scheduler="none", update_mode=UpdateMode.FULL_REWRITE_MINIBATCH, accumulation=2
+    )
     assert set(config.violations()) == {"lr_min", "lr_scheduler", "update_mode", "accumulation"}
 
 

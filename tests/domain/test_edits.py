@@ -129,7 +129,7 @@ def test_defaults_of_an_edit() -> None:
     assert (edit.content, edit.target, edit.origin, edit.skill_version) == ("", "", "", "")
     assert (edit.support_count, edit.source, edit.merge_level) == (None, None, None)
     assert Patch() == Patch((), "")
-    assert [op.value for op in EditOp] == ["append", "insert_after", "replace", "delete"]
+    assert [op.value for op in EditOp] == ["append", "insert_after", "replace", "delete", "rewrite", "suggest"]
     assert [source.value for source in EditSource] == ["failure", "success"]
 
 

@@ -23,7 +23,7 @@ from edit_examples import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.edits import ApplyReport, Edit, EditOp, FailedEdit, Patch, apply_patch
+from burnish.domain.edits import BOUNDED_OPS, ApplyReport, Edit, EditOp, FailedEdit, Patch, apply_patch
 
 
 def applied_to(document: str, *edits: Edit) -> ApplyReport:
@@ -137,7 +137,7 @@ def attacks(draw: st.DrawFn) -> tuple[str, tuple[Edit, ...], str, tuple[str | No
     edits: list[Edit] = []
     reasons: list[str | None] = []
     text = document
-    for op, content, target in draw(st.lists(st.tuples(st.sampled_from(EditOp), pieces, pieces), max_size=6)):
+    for op, content, target in draw(st.lists(st.tuples(st.sampled_from(BOUNDED_OPS), pieces, pieces), max_size=6)):
         edit = Edit(
             op,
             content.of(text) if isinstance(content, Cut) else content,

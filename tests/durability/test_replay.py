@@ -11,15 +11,14 @@ import pytest
 from dependency_injector import providers
 from fakes import STEPS, CatalogRunner, ScriptedProposer, ScriptedRunner, append, training
 
-from burnish.application.ports import (
+from burnish.application.optimizer_ports import (
     EpochComparison,
     EpochSummary,
     GuidanceWriter,
-    Journal,
     MemoryWriter,
     ReflectionInput,
-    RolloutRunner,
 )
+from burnish.application.ports import Journal, RolloutRunner
 from burnish.application.runs import GetRun
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Edit, EditOp, Patch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ticket_server import EXAMPLE
 
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.domain.edits import apply_patch
 from burnish.domain.patches import aggregate, select_top_k
 from burnish.domain.rollouts import TRAIN, VALIDATION, RolloutBatch, batch_seed, plan_epoch, score_batch

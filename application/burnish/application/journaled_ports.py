@@ -11,19 +11,18 @@ from pydantic import TypeAdapter
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.journaling import Answer, Codec, RunJournal, active_journal, digest_of, journal_key
 from burnish.application.log import get_logger
-from burnish.application.ports import (
+from burnish.application.optimizer_ports import (
     EditSelector,
     EpochComparison,
     EpochSummary,
     GuidanceWriter,
     MemoryWriter,
-    NotConfiguredError,
     PatchAggregator,
     PatchProposer,
-    PortError,
     Pure,
     ReflectionInput,
 )
+from burnish.application.ports import NotConfiguredError, PortError
 from burnish.application.redaction import fit_to_keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode

@@ -11,7 +11,8 @@ from annotated_types import Ge, Le, MaxLen
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command
-from burnish.application.ports import EpochSummary, KnowledgeMemory, MemoryWriter
+from burnish.application.optimizer_ports import EpochSummary, MemoryWriter
+from burnish.application.ports import KnowledgeMemory
 from burnish.application.result import ErrorCode, Result
 from burnish.domain.epochs import SlowUpdateAnalysis, extend_memory
 from burnish.domain.regions import MAX_SKILL_CHARACTERS

@@ -11,8 +11,6 @@ from typing import Protocol, runtime_checkable
 from burnish.application.events import Event
 from burnish.application.result import ErrorCode
 from burnish.application.usage import UsageNote
-from burnish.domain.edits import Patch
-from burnish.domain.epochs import SlowUpdateAnalysis
 from burnish.domain.rollouts import Rollout, RolloutBatch
 from burnish.domain.runs import Checkpoint, StepRecord, TrainingRun
 
@@ -31,16 +29,6 @@ class PortError(Exception):
 
 class NotConfiguredError(PortError):
     """A port that nobody brought was used: the run ends at once with this code."""
-
-
-@runtime_checkable
-class Pure(Protocol):
-    """Optional on an optimizer port: it asks nobody, equal requests have equal answers, so nothing of it is journaled."""
-
-    @property
-    def is_pure(self) -> bool:
-        """True."""
-        ...
 
 
 # --- the agent -------------------------------------------------------------------------------------------------------
@@ -78,92 +66,6 @@ class ItemFingerprints(Protocol):
 
     def item_fingerprint(self, split: str, item_id: str) -> str:
         """A digest of all that an item consists of."""
-        ...
-
-
-# --- the optimizer ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectionInput:
-    """What the optimizer reads before it proposes edits; `rollouts` all have an answer.
-
-    `edit_budget` is the most edits this step will keep (None: outside of a run). `seed` is this call's seed.
-    """
-
-    current_skill: str
-    rollouts: tuple[Rollout, ...]
-    meta_skill_memory: str = ""
-    include_successes: bool = True
-    edit_budget: int | None = None
-    seed: int = 0
-
-
-@runtime_checkable
-class PatchProposer(Protocol):
-    """Reads rollouts and proposes edits."""
-
-    async def propose(self, reflection: ReflectionInput) -> Patch | None:
-        """Edits, or an empty patch; None counts as a failure. May be called concurrently."""
-        ...
-
-
-@runtime_checkable
-class PatchAggregator(Protocol):
-    """Makes one patch of several."""
-
-    async def aggregate(self, patches: Sequence[Patch | None]) -> Patch:
-        """The merged patch."""
-        ...
-
-
-@runtime_checkable
-class EditSelector(Protocol):
-    """Clips a patch to a step's budget."""
-
-    async def select(self, patch: Patch, k: int) -> Patch:
-        """At most `k` of the patch's edits."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochComparison:
-    """What a writer of slow-update guidance reads: both epochs' skills and how each fared on the same items."""
-
-    prior_skill: str
-    current_skill: str
-    prior_rollouts: tuple[Rollout, ...]
-    current_rollouts: tuple[Rollout, ...]
-    analysis: SlowUpdateAnalysis
-    previous_guidance: str
-
-
-@runtime_checkable
-class GuidanceWriter(Protocol):
-    """Writes the slow update's guidance for the skill's protected region."""
-
-    async def write(self, comparison: EpochComparison, /) -> str:
-        """The guidance; blank when there is nothing to say."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochSummary:
-    """What a writer of the cross-epoch memory reads at the end of an epoch (1-based)."""
-
-    epoch: int
-    current_skill: str
-    current_score: float
-    prior_memory: str
-    analysis: SlowUpdateAnalysis | None
-
-
-@runtime_checkable
-class MemoryWriter(Protocol):
-    """Writes the optimizer's memory across epochs."""
-
-    async def write(self, summary: EpochSummary, /) -> str:
-        """The whole new memory."""
         ...
 
 

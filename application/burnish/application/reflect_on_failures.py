@@ -12,7 +12,8 @@ from annotated_types import MaxLen, MinLen
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command
-from burnish.application.ports import PatchProposer, PortError, ReflectionInput
+from burnish.application.optimizer_ports import PatchProposer, ReflectionInput
+from burnish.application.ports import PortError
 from burnish.application.redaction import fit_to_keep
 from burnish.application.result import ErrorCode, Result
 from burnish.domain.edits import Edit, EditOp, Patch

@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Ge, MaxLen, MinLen
 
 from burnish.application.mediator import Command
-from burnish.application.ports import EpochComparison, GuidanceWriter
+from burnish.application.optimizer_ports import EpochComparison, GuidanceWriter
 from burnish.application.result import Result
 from burnish.domain.epochs import SlowUpdateAnalysis, compare_epochs
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, without_markers

@@ -28,18 +28,9 @@ from burnish.application.journaling import RunJournal, journaling
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command, Publisher, Sender
 from burnish.application.meta_skill_update import memory_key
+from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer, ReflectionInput
 from burnish.application.passes import Pass, PassRunner, side_by_side
-from burnish.application.ports import (
-    ClaimOutcome,
-    EditSelector,
-    Journal,
-    KnowledgeMemory,
-    NotConfiguredError,
-    PatchAggregator,
-    PatchProposer,
-    PortError,
-    ReflectionInput,
-)
+from burnish.application.ports import ClaimOutcome, Journal, KnowledgeMemory, NotConfiguredError, PortError
 from burnish.application.record_keeping import KeepingPorts, keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode, Failure, Result

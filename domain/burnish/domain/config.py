@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 from annotated_types import Ge, Le
@@ -18,6 +19,28 @@ _WITHOUT_EFFECT_YET = (
     "merge_batch_size",
     "update_mode",
 )
+
+
+class UpdateMode(StrEnum):
+    """What the optimizer is asked for in a step (system B)."""
+
+    PATCH = "patch"
+    """Bounded edits."""
+    REWRITE_FROM_SUGGESTIONS = "rewrite_from_suggestions"
+    """Suggestions, from which the skill is then rewritten."""
+    FULL_REWRITE_MINIBATCH = "full_rewrite_minibatch"
+    """A whole new skill."""
+
+
+class RateControl(StrEnum):
+    """Who decides how many edits a step keeps (system B's `lr_control_mode`)."""
+
+    FIXED = "fixed"
+    """The schedule."""
+    AUTONOMOUS = "autonomous"
+    """The optimizer."""
+    NONE = "none"
+    """Nobody: all are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +80,12 @@ class TrainSkillConfig:
     """Score the initial skill before the first candidate; without it the first gain above 0 is accepted."""
 
     accumulation: Annotated[int, Ge(1)] = 1
-    lr_control_mode: str = "fixed"
+    lr_control_mode: RateControl = RateControl.FIXED
     failure_only: bool = False
     """Show the optimizer failures only."""
     minibatch_size: Annotated[int, Ge(1)] = 8
     merge_batch_size: Annotated[int, Ge(2)] = 8
-    update_mode: str = "patch"
+    update_mode: UpdateMode = UpdateMode.PATCH
     slow_update_samples: Annotated[int, Ge(1)] = 20
     """Train items both epochs' skills are compared on."""
     slow_update_gate: bool = False

@@ -19,17 +19,27 @@ TARGET_REQUIRED = "target required for this edit op"
 TARGET_NOT_FOUND = "target not found in current skill document"
 TARGET_PROTECTED = "target inside a protected region"
 UNKNOWN_OP = "unknown edit op"
+NOT_APPLICABLE = "a suggestion is for a rewriter, it cannot be applied"
 PROTECTION_CHANGED = "edit would change a protected region or its markers"
 
 
 class EditOp(StrEnum):
-    """The four bounded operations (system A)."""
+    """The four bounded operations (system A); and, for system B's other update modes, a whole new text and a suggestion.
+
+    REWRITE's content takes the place of the document, whose protected parts stay. SUGGEST is for somebody who rewrites:
+    `target` is its title, `content` what to do and why; applying it fails.
+    """
 
     APPEND = "append"
     INSERT_AFTER = "insert_after"
     REPLACE = "replace"
     DELETE = "delete"
+    REWRITE = "rewrite"
+    SUGGEST = "suggest"
 
+
+BOUNDED_OPS = (EditOp.APPEND, EditOp.INSERT_AFTER, EditOp.REPLACE, EditOp.DELETE)
+"""The operations of update mode `patch`."""
 
 _OPS = frozenset(EditOp)
 
@@ -107,6 +117,14 @@ def apply_patch(document: str, patch: Patch) -> ApplyReport:
     applied: list[Edit] = []
     failed: list[FailedEdit] = []
     for edit in patch.edits:
+        if edit.op == EditOp.REWRITE:
+            rewritten = _rewrite("".join(pieces), guard, edit.content)
+            if isinstance(rewritten, str):
+                failed.append(FailedEdit(edit, rewritten))
+            else:
+                pieces = rewritten
+                applied.append(edit)
+            continue
         splice = _locate(pieces, guard, edit)
         if isinstance(splice, str):
             failed.append(FailedEdit(edit, splice))
@@ -123,6 +141,29 @@ def apply_patch(document: str, patch: Patch) -> ApplyReport:
         applied.append(edit)
     content = "".join(pieces)
     return ApplyReport(content, tuple(applied), tuple(failed), content != document)
+
+
+def _rewrite(document: str, guard: Protection, content: str) -> list[str] | str:
+    """The pieces of the new text, or the reason it is refused.
+
+    Protected parts are put back where the new text leaves them out: front matter first, regions at its end. What it holds
+    of them must be exactly what the document holds.
+    """
+    if not content.strip():
+        return EMPTY_CONTENT
+    matter, body = guard.front_matter, content
+    if matter and front_matter_span(content).end == 0:
+        body = matter + _line_break(document) + content.lstrip("\r\n")
+    if guard.regions and not protection(body).markers:
+        blocks = "\n\n".join(region.text for region in guard.regions)
+        body = f"{body.rstrip()}\n\n{blocks}\n"
+    found = protection(body)
+    return _split(body, found) if found.same_as(guard) else PROTECTION_CHANGED
+
+
+def _line_break(document: str) -> str:
+    """The first line break of a document."""
+    return "\r\n" if "\r\n" in document[: document.find("\n") + 1] else "\n"
 
 
 def _split(document: str, guard: Protection) -> list[str]:
@@ -151,6 +192,8 @@ def _locate(pieces: list[str], guard: Protection, edit: Edit) -> _Splice | str:
     """Where the edit goes, or the reason it cannot be applied; content is checked before the target (system A)."""
     if edit.op not in _OPS:
         return f"{UNKNOWN_OP}: {edit.op}"
+    if edit.op == EditOp.SUGGEST:
+        return NOT_APPLICABLE
     if edit.op != EditOp.DELETE and not edit.content:
         return EMPTY_CONTENT
     if edit.op == EditOp.APPEND:

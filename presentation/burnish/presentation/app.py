@@ -7,16 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from burnish.application.mediator import Mediator, Message
+from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer
 from burnish.application.ports import (
     AuditLog,
     CheckpointStore,
     Clock,
-    EditSelector,
     EventSink,
     Journal,
     KnowledgeMemory,
-    PatchAggregator,
-    PatchProposer,
     RolloutRunner,
     RunStore,
 )

@@ -22,20 +22,15 @@ from burnish.application.journaled_ports import (
 )
 from burnish.application.mediator import Mediator
 from burnish.application.meta_skill_update import CountedMemory, MetaSkillUpdate, MetaSkillUpdateHandler
-from burnish.application.passes import PassRunner
-from burnish.application.ports import (
-    AuditLog,
-    CheckpointStore,
+from burnish.application.optimizer_ports import (
     EditSelector,
     GuidanceWriter,
-    Journal,
-    KnowledgeMemory,
     MemoryWriter,
     PatchAggregator,
     PatchProposer,
-    RolloutRunner,
-    RunStore,
 )
+from burnish.application.passes import PassRunner
+from burnish.application.ports import AuditLog, CheckpointStore, Journal, KnowledgeMemory, RolloutRunner, RunStore
 from burnish.application.record_keeping import KeepingPorts
 from burnish.application.reflect_on_failures import ReflectOnFailures, ReflectOnFailuresHandler
 from burnish.application.runs import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.application.train_skill import TrainSkill
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Edit, EditOp, Patch

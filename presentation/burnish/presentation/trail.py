@@ -140,6 +140,10 @@ def describe_edit(edit: Edit) -> str:
         return f"append {_quote(edit.content)}"
     if edit.op is EditOp.DELETE:
         return f"delete {_quote(edit.target)}"
+    if edit.op is EditOp.REWRITE:
+        return f"rewrite the whole skill, {len(edit.content)} characters"
+    if edit.op is EditOp.SUGGEST:
+        return f"suggest {_quote(edit.target)}: {_quote(edit.content)}"
     word = "after" if edit.op is EditOp.INSERT_AFTER else "replace"
     return f"{word} {_quote(edit.target)}: {_quote(edit.content)}"
 

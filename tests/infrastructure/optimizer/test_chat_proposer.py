@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from burnish.application.ports import PatchProposer, PortError, ReflectionInput
+from burnish.application.optimizer_ports import PatchProposer, ReflectionInput
+from burnish.application.ports import PortError
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import Edit, EditOp, EditSource, Patch, apply_patch
 from burnish.domain.regions import RegionKind

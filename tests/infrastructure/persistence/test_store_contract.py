@@ -12,15 +12,7 @@ from uuid import uuid4
 import pytest
 from store_drivers import Driver, Stores, drivers
 
-from burnish.application.ports import (
-    AuditLog,
-    CheckpointStore,
-    Claim,
-    ClaimOutcome,
-    Journal,
-    KnowledgeMemory,
-    RunStore,
-)
+from burnish.application.ports import AuditLog, CheckpointStore, Claim, ClaimOutcome, Journal, KnowledgeMemory, RunStore
 from burnish.domain.gate import GateAction
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord, StopReason, TrainingRun

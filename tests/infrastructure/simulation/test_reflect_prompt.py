@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.domain.rollouts import Rollout
 from burnish.infrastructure.models.chat import ChatAnswer, ChatRequest, Usage
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from burnish.application.ports import ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
 from burnish.domain.edits import apply_patch
 from burnish.domain.rollouts import SPLITS, TRAIN, VALIDATION, Rollout, plan_epoch, score_batch
 from burnish.infrastructure.models.chat import ChatRequest

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind
@@ -140,11 +140,11 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         seed=42,
         evaluate_baseline=True,
         accumulation=1,
-        lr_control_mode="fixed",
+        lr_control_mode=RateControl.FIXED,
         failure_only=False,
         minibatch_size=8,
         merge_batch_size=8,
-        update_mode="patch",
+        update_mode=UpdateMode.PATCH,
         slow_update_samples=20,
         slow_update_gate=False,
         longitudinal_pair_policy="mixed",

@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import Final
 
 from burnish.application.log import get_logger
-from burnish.application.ports import PortError, ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
+from burnish.application.ports import PortError
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import EditSource, Patch
 from burnish.domain.regions import RegionKind, front_matter_span, protection

@@ -8,7 +8,7 @@ from typing import Annotated, Final, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from burnish.domain.edits import EditOp
+from burnish.domain.edits import BOUNDED_OPS, EditOp
 
 SCHEMA_NAME = "patch"
 
@@ -21,7 +21,7 @@ PATCH_SCHEMA: Final[Mapping[str, object]] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "op": {"type": "string", "enum": [op.value for op in EditOp]},
+                    "op": {"type": "string", "enum": [op.value for op in BOUNDED_OPS]},
                     "target": {"type": "string"},
                     "content": {"type": "string"},
                 },
@@ -39,13 +39,13 @@ PATCH_SCHEMA: Final[Mapping[str, object]] = {
 """
 
 _NOT_A_LETTER = re.compile(r"[^a-z]")
-_OPS = {_NOT_A_LETTER.sub("", op.value): op for op in EditOp}
+_OPS = {_NOT_A_LETTER.sub("", op.value): op for op in BOUNDED_OPS}
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def _op(value: object) -> object:
-    """The op a model means by "Append", "insert-after" or "InsertAfter"; anything else stays, and is refused."""
-    return _OPS.get(_NOT_A_LETTER.sub("", value.lower()), value) if isinstance(value, str) else value
+    """The op a model means by "Append", "insert-after" or "InsertAfter"; anything else is refused."""
+    return _OPS.get(_NOT_A_LETTER.sub("", value.lower())) if isinstance(value, str) else value
 
 
 def _text(value: object) -> object:

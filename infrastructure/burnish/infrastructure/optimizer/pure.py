@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burnish.application.ports import NotConfiguredError, ReflectionInput
+from burnish.application.optimizer_ports import ReflectionInput
+from burnish.application.ports import NotConfiguredError
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import Patch
 from burnish.domain.patches import aggregate, select_top_k

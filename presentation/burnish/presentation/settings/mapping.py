@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind
@@ -46,11 +46,11 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
         seed=train.seed,
         evaluate_baseline=evaluation.evaluate_baseline,
         accumulation=train.accumulation,
-        lr_control_mode=optimizer.lr_control_mode,
+        lr_control_mode=RateControl(optimizer.lr_control_mode),
         failure_only=gradient.failure_only,
         minibatch_size=gradient.minibatch_size,
         merge_batch_size=gradient.merge_batch_size,
-        update_mode=optimizer.skill_update_mode,
+        update_mode=UpdateMode(optimizer.skill_update_mode),
         slow_update_samples=optimizer.slow_update_samples,
         slow_update_gate=optimizer.slow_update_gate_with_selection,
         longitudinal_pair_policy=optimizer.longitudinal_pair_policy,
