@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from burnish.domain.edits import Edit, EditOp, Patch, apply_patch
+from burnish.domain.edits import BOUNDED_OPS, Edit, EditOp, Patch, apply_patch
 from burnish.infrastructure.optimizer.patch_reading import (
     MAX_ANSWER_CHARACTERS,
     MAX_REPAIR_CHARACTERS,
@@ -358,5 +358,5 @@ def test_schema_is_strict_and_agrees_with_the_models() -> None:
     assert set(edit_properties) == set(cast("list[str]", edit["required"])) == _properties(EditAnswer)
     assert PATCH_SCHEMA["additionalProperties"] is False
     assert edit["additionalProperties"] is False
-    assert edit_properties["op"]["enum"] == [op.value for op in EditOp]
+    assert edit_properties["op"]["enum"] == [op.value for op in BOUNDED_OPS]
     assert not re.search(r"\$ref|\$defs|default", json.dumps(PATCH_SCHEMA))
