@@ -13,7 +13,7 @@ from burnish.application.mediator import Publisher, Sender
 from burnish.application.meta_skill_update import MetaSkillUpdate
 from burnish.application.passes import Pass
 from burnish.application.ports import PortError
-from burnish.application.result import ErrorCode, Result
+from burnish.application.result import ENDING_CODES, Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
@@ -165,9 +165,9 @@ async def extend_memory(
 
 
 def _code_of(result: Result[object]) -> str | None:
-    """The code of a failure that is passed by. Raises PortError, which ends the run, when an answer was not journaled."""
+    """The code of a failure that is passed by. Raises PortError, which ends the run, for a call not made or not kept."""
     if result.failure is None:
         return None
-    if result.failure.code is ErrorCode.STORE_UNAVAILABLE:
+    if result.failure.code in ENDING_CODES:
         raise PortError(result.failure.code, *result.failure.fields)
     return result.failure.code.value

@@ -10,6 +10,7 @@ from typing import Annotated, TypedDict
 
 from annotated_types import MaxLen
 
+from burnish.application.budget import MAX_MINUTES, UNLIMITED, Budget, BudgetReachedError
 from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
 from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
@@ -33,7 +34,7 @@ from burnish.application.passes import Pass, PassRunner, side_by_side
 from burnish.application.ports import ClaimOutcome, Journal, KnowledgeMemory, NotConfiguredError, PortError
 from burnish.application.record_keeping import KeepingPorts, keep
 from burnish.application.reflect_on_failures import ask_proposer, checked_patch
-from burnish.application.result import ErrorCode, Failure, Result
+from burnish.application.result import ENDING_CODES, ErrorCode, Failure, Result
 from burnish.application.run_passes import RunPasses
 from burnish.application.run_rules import (
     MarkingPublisher,
@@ -71,13 +72,15 @@ class TrainSkill(Command[TrainingRun]):
     skill_id: str
     initial_skill: Annotated[str, MaxLen(MAX_SKILL_CHARACTERS)]
     config: TrainSkillConfig
+    budget: Budget = UNLIMITED
 
     def violations(self) -> tuple[str, ...]:
         """Ids have a form, the markers of the initial skill pair up, and the settings fit together."""
         broken = [name for name in ("run_id", "skill_id") if not is_run_id(getattr(self, name))]
         if not markers_are_balanced(self.initial_skill):
             broken.append("initial_skill")
-        return (*broken, *(f"config.{name}" for name in self.config.violations()))
+        broken += [f"config.{name}" for name in self.config.violations()]
+        return (*broken, *(f"budget.{name}" for name in self.budget.violations()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +180,7 @@ async def _reflect(state: TrainingState, rollouts: Pass, budget: int, proposer: 
 async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Patch, str | None]:
     """An optimizer port's answer; an empty patch and a code when it failed.
 
-    Raises PortError, which ends the run, for a port nobody configured and for an answer that could not be journaled.
+    Raises PortError, which ends the run, for a port nobody configured and for a call that was not made or not kept.
     """
     try:
         return checked_patch(await call), code
@@ -186,7 +189,7 @@ async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Pat
     except (Exception, asyncio.CancelledError) as error:
         pass_on_cancellation(error)
         failed = error.code if isinstance(error, PortError) else ErrorCode.PROPOSER_CALL_FAILED
-        if failed in {ErrorCode.STORE_UNAVAILABLE, ErrorCode.REPLAY_UNKNOWN_CALL}:
+        if failed in ENDING_CODES:
             raise
         _log.exception("optimizer.call_failed", code=failed.value)
         return Patch(), failed.value
@@ -220,6 +223,8 @@ class TrainingPorts:
     publisher: Publisher
     telemetry: StageTelemetry
     draw_seed: Callable[[], int]
+    timer: Callable[[], float]
+    secrets: tuple[str, ...] = ()
 
 
 class TrainSkillHandler:
@@ -245,8 +250,8 @@ class TrainSkillHandler:
             if claim.known is not None and (step := first_undecided_step(claim.known)) is not None:
                 await ask_store(self._ports.journal.forget_errors(message.run_id, from_step=step))
                 await ask_store(runs.save(replace(claim.known, stop_reason=None, code=None)))  # they are forgotten once
-            journal = RunJournal(self._ports.journal, message.run_id)
-            await ask_store(journal.prepare())
+            journal = RunJournal(self._ports.journal, message.run_id, message.budget, self._ports.secrets)
+            await journal.prepare()
             with journaling(journal):
                 return await _Training(message, self._ports, journal).follow()
         finally:
@@ -276,20 +281,25 @@ class _Training:
             total_steps=message.config.total_steps,
         )
         passes = RunPasses(ports.passes, message.config, seed=state.seed)
-        stop, failure = StopReason.CANCELLED, None
+        stop, failure, cap = StopReason.CANCELLED, None, None
+        since = ports.timer()
         try:
             async with aclosing(self._loop(state, passes)) as states:
                 async for reached in states:
                     kept, state = state, reached
                     await keep(kept, state, ports.keeping)
+                    since = await self._look_at_the_time(since)
             ending = ending_of(state, INCONCLUSIVE_STEPS)
             if ending[1] is None:
                 state = await promote_final(state, passes, ports.publisher, ports.telemetry)
                 state = await score_test_split(state, message.initial_skill, passes, ports.publisher, ports.telemetry)
             stop, failure = ending  # not before: a run that is stopped while it is scored has not ended
         except PortError as error:
-            _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
-            stop, failure = StopReason.FAILED, Failure(error.code, error.fields)
+            if error.code is ErrorCode.BUDGET_REACHED:
+                stop, cap = StopReason.BUDGET, next(iter(error.fields), None)
+            else:
+                _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
+                stop, failure = StopReason.FAILED, Failure(error.code, error.fields)
         except Exception:
             stop, failure = StopReason.FAILED, Failure(ErrorCode.UNEXPECTED)
             raise
@@ -299,12 +309,22 @@ class _Training:
                 rollouts_saved=passes.rollouts_saved,
                 warnings=passes.warnings,
                 usage=self._journal.usage,
+                cap=cap,
+                lost=self._journal.lost,
             )
             try:
                 await ask_store(ports.keeping.runs.save(run))
             finally:
                 await ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
         return Result.ok(run) if failure is None else Result.fail(failure.code, *failure.fields)
+
+    async def _look_at_the_time(self, since: float) -> float:
+        """Note the time since then; now. Raises BudgetReachedError when the run has been active as long as it may."""
+        now = self._ports.timer()
+        await self._journal.note_active(now - since)
+        if self._journal.is_time_over:
+            raise BudgetReachedError(MAX_MINUTES)
+        return now
 
     async def _loop(self, state: TrainingState, passes: RunPasses) -> AsyncGenerator[TrainingState, None]:
         """The training loop: yields the state after every step and every end of an epoch."""

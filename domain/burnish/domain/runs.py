@@ -109,6 +109,16 @@ class UsageTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostCalls:
+    """Calls that were made, or about to be, when their process ended: paid perhaps, at most as told here."""
+
+    calls: int
+    rollouts: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoresOnTest:
     """The test split, scored once at the end."""
 
@@ -149,6 +159,10 @@ class TrainingRun:
     """Validation rollouts that were not needed, because their candidate could no longer pass the gate."""
     usage: tuple[UsageTotal, ...] = ()
     """Tokens by role and stage, of answers that are in the journal."""
+    cap: str | None = None
+    """The cap a run with stop reason `budget` has reached."""
+    lost: LostCalls | None = None
+    """Of earlier attempts at a run with a budget; no part of what the run used."""
     warnings: tuple[str, ...] = ()
     """Signs that something is wired wrongly; they change no result."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from secrets import randbits
+from time import monotonic
 
 from dependency_injector import containers, providers
 from opentelemetry import metrics, trace
@@ -112,6 +113,7 @@ class Container(containers.DeclarativeContainer):
     actor = providers.Object("host")
     clock: providers.Provider[Callable[[], datetime]] = providers.Object(utc_now)
     draw_seed: providers.Provider[Callable[[], int]] = providers.Object(draw_seed)
+    timer: providers.Provider[Callable[[], float]] = providers.Object(monotonic)
     tracer = providers.Singleton(trace.get_tracer, "burnish")
     meter = providers.Singleton(metrics.get_meter, "burnish")
 
@@ -139,6 +141,8 @@ class Container(containers.DeclarativeContainer):
         publisher=mediator,
         telemetry=telemetry,
         draw_seed=draw_seed,
+        timer=timer,
+        secrets=secrets,
     )
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
-import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from burnish.application.ports import JournalEntry, PortError
-from burnish.application.result import ErrorCode
+from burnish.application.ports import JournalEntry, UnknownCallError
+from burnish.application.unknown_calls import nearest_call
 
 FORMAT = "burnish-recording"
 VERSION = 1
@@ -97,10 +94,10 @@ class ReplayJournal:
         self._entries = {entry.key: entry for entry in recording.entries}
 
     async def find(self, run_id: str, key: str) -> JournalEntry | None:
-        """The recorded answer. Raises PortError with `skill_training.replay.unknown_call` when there is none."""
+        """The recorded answer. Raises UnknownCallError when there is none."""
         entry = self._entries.get(key)
         if entry is None:
-            raise PortError(ErrorCode.REPLAY_UNKNOWN_CALL, *explain_miss(key, self._entries))
+            raise UnknownCallError(nearest_call(key, self._entries))
         return entry
 
     async def append(self, run_id: str, entry: JournalEntry) -> None:
@@ -120,46 +117,3 @@ class ReplayJournal:
 
     async def delete(self, run_id: str) -> None:
         """What was recorded stays."""
-
-
-_PARTS = {
-    "rollout": ("split", "item", "repeat", "skill", "contents of the item", "model, parameters, prompt or scorer"),
-    "batch": ("split", "size", "seed", "repeat", "skill", "items"),
-    "reflect": ("epoch", "step", "optimizer (model, parameters or instructions)", "request (skill, rollouts, memory)"),
-}
-"""What the parts of a key are, behind its kind."""
-
-
-def explain_miss(key: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The call that is missing, the nearest recorded one, and the parts in which they differ, as short texts."""
-    asked = _read_key(key)
-    same_kind = [candidate for candidate in known if _read_key(candidate)[:1] == asked[:1]]
-    if not same_kind:
-        return (_shown(asked), "no call of this kind was recorded")
-    nearest = max(same_kind, key=lambda candidate: _likeness(asked, _read_key(candidate)))
-    found = _read_key(nearest)
-    names = _PARTS.get(str(asked[0]), ())
-    differing = [
-        names[place] if place < len(names) else f"part {place + 1}"
-        for place, (one, other) in enumerate(zip(asked[1:], found[1:], strict=False))
-        if one != other
-    ]
-    return (_shown(asked), f"nearest recorded: {_shown(found)}", f"differs in: {', '.join(differing) or 'length'}")
-
-
-def _likeness(one: list[object], other: list[object]) -> tuple[int, float]:
-    equal = sum(1 for left, right in zip(one, other, strict=False) if left == right)
-    return equal, difflib.SequenceMatcher(None, str(one), str(other)).ratio() if equal else 0.0
-
-
-def _read_key(key: str) -> list[object]:
-    try:
-        parts = json.loads(key)
-    except ValueError:
-        return [key]
-    return cast("list[object]", parts) if isinstance(parts, list) else [key]
-
-
-def _shown(parts: list[object]) -> str:
-    """A key for people: long digests cut."""
-    return " ".join(f"{text[:8]}…" if len(text := str(part)) > 40 else text for part in parts)
