@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -14,22 +14,34 @@ from burnish.application.cancellation import pass_on_cancellation
 from burnish.application.journal_keys import journal_key
 from burnish.application.journaling import Answer, Codec, RunJournal, active_journal, digest_of
 from burnish.application.log import get_logger
+from burnish.application.optimizer import Optimizer
 from burnish.application.optimizer_ports import (
+    EditRanker,
     EditSelector,
     EpochComparison,
     EpochSummary,
     GuidanceWriter,
     MemoryWriter,
+    MergeInput,
     PatchAggregator,
+    PatchMerger,
     PatchProposer,
     Pure,
+    Ranking,
+    RankInput,
+    RateChooser,
+    RateDecision,
+    RateInput,
     ReflectionInput,
+    Rewrite,
+    RewriteInput,
+    SkillRewriter,
 )
 from burnish.application.outline import outline
 from burnish.application.port_traits import fingerprint_of, text_behind, usage_at_most
 from burnish.application.ports import NotConfiguredError, PortError
 from burnish.application.redaction import fit_to_keep
-from burnish.application.reflect_on_failures import ask_proposer, checked_patch
+from burnish.application.reflect_on_failures import ask_proposer, checked_patch, fit_patch
 from burnish.application.result import ErrorCode
 from burnish.domain.edits import Patch
 
@@ -44,6 +56,10 @@ class _Kept(Generic[T]):
 
     value: T | None = None
     code: str | None = None
+
+
+Slot = AbstractAsyncContextManager[object]
+"""What calls wait in, so that no more than so many run at once."""
 
 
 class _Role(Generic[T]):
@@ -61,7 +77,7 @@ class _Role(Generic[T]):
         arguments: Sequence[object],
         call: Callable[[], Awaitable[T]],
         *,
-        slot: AbstractAsyncContextManager[object] | None = None,
+        slot: Slot | None = None,
     ) -> T:
         """What is kept for the position and the arguments, or what the call brings: a failure is an answer too.
 
@@ -111,6 +127,10 @@ class _Role(Generic[T]):
 _REFLECT = _Role("reflect", lambda: TypeAdapter(_Kept[Patch]), ErrorCode.PROPOSER_CALL_FAILED)
 _AGGREGATE = _Role("aggregate", lambda: TypeAdapter(_Kept[Patch]), ErrorCode.PROPOSER_CALL_FAILED)
 _SELECT = _Role("select", lambda: TypeAdapter(_Kept[Patch]), ErrorCode.PROPOSER_CALL_FAILED)
+_MERGE = _Role("merge", lambda: TypeAdapter(_Kept[Patch]), ErrorCode.PROPOSER_CALL_FAILED)
+_RATE = _Role("rate", lambda: TypeAdapter(_Kept[RateDecision]), ErrorCode.PROPOSER_CALL_FAILED)
+_RANK = _Role("rank", lambda: TypeAdapter(_Kept[Ranking]), ErrorCode.PROPOSER_CALL_FAILED)
+_REWRITE = _Role("rewrite", lambda: TypeAdapter(_Kept[Rewrite]), ErrorCode.PROPOSER_CALL_FAILED)
 _GUIDANCE = _Role("guidance", lambda: TypeAdapter(_Kept[str]), ErrorCode.UNEXPECTED)
 _MEMORY = _Role("memory", lambda: TypeAdapter(_Kept[str]), ErrorCode.UNEXPECTED)
 
@@ -118,9 +138,10 @@ _MEMORY = _Role("memory", lambda: TypeAdapter(_Kept[str]), ErrorCode.UNEXPECTED)
 class JournaledProposer:
     """Asks once for each position and request."""
 
-    def __init__(self, proposer: PatchProposer, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, proposer: PatchProposer, secrets: Sequence[str] = (), slot: Slot | None = None) -> None:
         self._proposer = proposer
         self._secrets = tuple(secrets)
+        self._slot = slot
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
         """The patch. Raises PortError as `ask_proposer` does."""
@@ -129,6 +150,7 @@ class JournaledProposer:
             _step_position(active_journal()),
             (reflection,),
             lambda: ask_proposer(self._proposer, reflection, self._secrets),
+            slot=self._slot,
         )
 
 
@@ -160,6 +182,94 @@ class JournaledSelector:
             return checked_patch(await self._selector.select(patch, k))
 
         return await _SELECT.ask(self._selector, _step_position(active_journal()), (patch, k), call)
+
+
+class JournaledMerger:
+    """Asks once for each position and request."""
+
+    def __init__(self, merger: PatchMerger, secrets: Sequence[str] = (), slot: Slot | None = None) -> None:
+        self._merger = merger
+        self._secrets = tuple(secrets)
+        self._slot = slot
+
+    async def merge(self, request: MergeInput) -> Patch:
+        """The merged patch, its texts fit to be kept."""
+
+        async def call() -> Patch:
+            return fit_patch(checked_patch(await self._merger.merge(request)), self._secrets)
+
+        return await _MERGE.ask(self._merger, _step_position(active_journal()), (request,), call, slot=self._slot)
+
+
+class JournaledRateChooser:
+    """Asks once for each position and request."""
+
+    def __init__(self, chooser: RateChooser, secrets: Sequence[str] = ()) -> None:
+        self._chooser = chooser
+        self._secrets = tuple(secrets)
+
+    async def choose(self, request: RateInput) -> RateDecision:
+        """The decision, its texts fit to be kept."""
+
+        async def call() -> RateDecision:
+            decision = await self._chooser.choose(request)
+            return replace(
+                decision,
+                reasoning=fit_to_keep(decision.reasoning, self._secrets),
+                risks=fit_to_keep(decision.risks, self._secrets),
+            )
+
+        return await _RATE.ask(self._chooser, _step_position(active_journal()), (request,), call)
+
+
+class JournaledRanker:
+    """Asks once for each position and request."""
+
+    def __init__(self, ranker: EditRanker, secrets: Sequence[str] = ()) -> None:
+        self._ranker = ranker
+        self._secrets = tuple(secrets)
+
+    async def rank(self, request: RankInput) -> Ranking:
+        """The ranking, its reasons fit to be kept."""
+
+        async def call() -> Ranking:
+            ranking = await self._ranker.rank(request)
+            return replace(ranking, reasoning=fit_to_keep(ranking.reasoning, self._secrets))
+
+        return await _RANK.ask(self._ranker, _step_position(active_journal()), (request,), call)
+
+
+class JournaledRewriter:
+    """Asks once for each position and request."""
+
+    def __init__(self, rewriter: SkillRewriter, secrets: Sequence[str] = ()) -> None:
+        self._rewriter = rewriter
+        self._secrets = tuple(secrets)
+
+    async def rewrite(self, request: RewriteInput) -> Rewrite:
+        """The new skill, fit to be kept."""
+
+        async def call() -> Rewrite:
+            rewrite = await self._rewriter.rewrite(request)
+            skill = fit_to_keep(_checked_text(rewrite.skill), self._secrets)
+            return Rewrite(skill=skill, summary=fit_to_keep(rewrite.summary, self._secrets))
+
+        return await _REWRITE.ask(self._rewriter, _step_position(active_journal()), (request,), call)
+
+
+def journaled(optimizer: Optimizer, *, secrets: Sequence[str] = (), analyst_workers: int = 16) -> Optimizer:
+    """The optimizer, each role asked through the journal; at most so many analysts and merges are called at once."""
+    slot = asyncio.Semaphore(analyst_workers)
+    merger, chooser, ranker, rewriter = optimizer.merger, optimizer.rate_chooser, optimizer.ranker, optimizer.rewriter
+    return Optimizer(
+        proposer=JournaledProposer(optimizer.proposer, secrets, slot),
+        aggregator=JournaledAggregator(optimizer.aggregator),
+        selector=JournaledSelector(optimizer.selector),
+        merger=None if merger is None else JournaledMerger(merger, secrets, slot),
+        rate_chooser=None if chooser is None else JournaledRateChooser(chooser, secrets),
+        ranker=None if ranker is None else JournaledRanker(ranker, secrets),
+        rewriter=None if rewriter is None else JournaledRewriter(rewriter, secrets),
+    )
 
 
 class JournaledGuidanceWriter:

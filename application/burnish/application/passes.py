@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -83,6 +83,12 @@ class Pass:
         """Share of the items asked that stayed without an answer; 1.0 when nothing was asked."""
         asked = len(self.rollouts) + self.lost
         return (asked - len(self.answered)) / asked if asked else 1.0
+
+    def apart_from(self, other: Pass) -> Pass:
+        """This pass without what the other holds as well: batches that somebody else draws may share items."""
+        known = set(other.keys)
+        kept = [pair for pair in zip(self.keys, self.rollouts, strict=True) if pair[0] not in known]
+        return replace(self, keys=tuple(key for key, _ in kept), rollouts=tuple(rollout for _, rollout in kept))
 
     def then(self, other: Pass) -> Pass:
         """Both passes as one."""

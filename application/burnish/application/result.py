@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     PROPOSER_CALL_FAILED = "skill_training.reflect.proposer_call_failed"
     PROPOSER_RETURNED_NULL = "skill_training.reflect.proposer_returned_null"
     UNREADABLE_PATCH = "skill_training.reflect.unreadable_patch"
+    OPTIMIZER_ROLE_NOT_CONFIGURED = "skill_training.optimizer.role_not_configured"
     CHECKPOINT_SAVE_FAILED = "skill_training.checkpoint.save_failed"
     MEMORY_PERSIST_FAILED = "skill_training.meta.persist_failed"
     REPLAY_UNKNOWN_CALL = "skill_training.replay.unknown_call"
@@ -167,6 +168,11 @@ _CATALOGUE = {
         ErrorKind.UNAVAILABLE,
         "the optimizer's answer was not a patch",
         "use a model that follows the schema, or allow it longer answers",
+    ),
+    ErrorCode.OPTIMIZER_ROLE_NOT_CONFIGURED: _Entry(
+        ErrorKind.INVALID,
+        "a setting needs a role of the optimizer that nobody plays",
+        "pass the role named with the failure to open_app, or choose another update mode or learning rate control",
     ),
     ErrorCode.CHECKPOINT_SAVE_FAILED: _Entry(
         ErrorKind.UNAVAILABLE, "progress could not be kept", "check the store's disk or server, and start again"
