@@ -28,14 +28,6 @@ PROPERTY = settings(
 
 # Keys whose only accepted value is their default.
 FIXED = {
-    "train.accumulation",
-    "gradient.minibatch_size",
-    "gradient.merge_batch_size",
-    "optimizer.lr_control_mode",
-    "optimizer.skill_update_mode",
-    "optimizer.longitudinal_pair_policy",
-    "optimizer.max_skill_tokens",
-    "optimizer.prompts",
     "evaluation.use_gate",
 }
 CHOICES: dict[str, list[Scalar]] = {
@@ -46,6 +38,10 @@ CHOICES: dict[str, list[Scalar]] = {
     "optimizer.lr_scheduler": ["constant", "linear", "cosine"],
     "evaluation.gate_metric": ["hard", "soft", "mixed"],
     "evaluation.gate_mode": ["strict", "two_split"],
+    "optimizer.lr_control_mode": ["fixed", "autonomous", "none"],
+    "optimizer.skill_update_mode": ["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"],
+    "optimizer.longitudinal_pair_policy": ["mixed", "changed", "unchanged"],
+    "gradient.trajectory_view": ["full", "paper"],
     "env.split_ratio": ["2:1:7", "1:1:1", "8:1:999999"],
     "env.scorer": ["exact_match", "f1", "contains", "numeric"],
     "env.scorer_function": [None],
@@ -61,6 +57,12 @@ RANGES: dict[str, st.SearchStrategy[Scalar]] = {
         for role in ("target", "optimizer")
     },
     **{f"model.{role}_temperature": st.none() | st.floats(0, 2) for role in ("target", "optimizer")},
+    "gradient.minibatch_size": POSITIVE,
+    "train.accumulation": POSITIVE,
+    "gradient.merge_batch_size": st.integers(2, 1_000_000_000),
+    "gradient.obs_chars": st.integers(0, 1_000_000_000),
+    "optimizer.max_skill_tokens": st.none() | POSITIVE,
+    "optimizer.prompts": st.none() | TEXTS,
     "budget.max_rollouts": st.none() | st.integers(0, 1_000_000_000),
     "budget.max_tokens": st.none() | st.integers(0, 10**15),
     "budget.max_usd": st.none() | st.floats(0, 1e9),
@@ -154,6 +156,7 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         recall_meta_skill=False,
         promote_final=True,
         eval_test=True,
+        one_shot_baseline=True,
         max_error_rate=0.1,
         repeats=1,
         block_size=16,
