@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from burnish.domain.runs import StepRecord, TrainingRun, skill_hash
+from burnish.domain.forecast import Range
+from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.infrastructure.persistence.audit import AuditAnchor
 from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.summary import range_json, summary_of
 from burnish.presentation.task import Task
 
 DATABASE = "burnish.db"
@@ -30,7 +31,7 @@ class Timing:
 
     `database` is the dialect of the database the run is kept in: `sqlite` (the folder's own file) or `postgresql`.
     `ended_at` is None while the run is being trained, and stays so when its process is killed. `audit` is the anchor of the
-    audit log at the end of the last attempt that had one.
+    audit log at the end of the last attempt that had one. `forecast_seconds` is what was expected of the run.
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class Timing:
     started_at: datetime
     ended_at: datetime | None = None
     audit: AuditAnchor | None = None
+    forecast_seconds: Range[float] | None = None
 
 
 class RunFolder:
@@ -84,7 +86,7 @@ class RunFolder:
 
     def write_timing(self, timing: Timing) -> None:
         """Keep it; an anchor that was kept stays where there is no new one."""
-        ended, audit = timing.ended_at, timing.audit
+        ended, audit, forecast = timing.ended_at, timing.audit, timing.forecast_seconds
         if audit is None and (before := self.timing()) is not None:
             audit = before.audit
         written = {
@@ -94,6 +96,7 @@ class RunFolder:
             "started_at": timing.started_at.isoformat(),
             "ended_at": None if ended is None else ended.isoformat(),
             "seconds": None if ended is None else round((ended - timing.started_at).total_seconds(), 3),
+            "forecast_seconds": None if forecast is None else range_json(forecast, digits=3),
             "audit": None if audit is None else {"count": audit.count, "head": audit.head},
         }
         self._write(TIMING, json.dumps(written, indent=2) + "\n")
@@ -102,7 +105,7 @@ class RunFolder:
         """What was last kept of it; None when there is nothing, or nothing that can be read."""
         try:
             read = json.loads((self.path / TIMING).read_text(encoding="utf-8"))
-            ended, audit = read["ended_at"], read["audit"]
+            ended, audit, forecast = read["ended_at"], read["audit"], read.get("forecast_seconds")
             return Timing(
                 run_id=str(read["run_id"]),
                 task=str(read["task"]),
@@ -110,6 +113,7 @@ class RunFolder:
                 started_at=datetime.fromisoformat(read["started_at"]),
                 ended_at=None if ended is None else datetime.fromisoformat(ended),
                 audit=None if audit is None else AuditAnchor(int(audit["count"]), str(audit["head"])),
+                forecast_seconds=None if forecast is None else Range(float(forecast["low"]), float(forecast["high"])),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -139,35 +143,3 @@ class RunFolder:
 def record_json(record: StepRecord) -> str:
     """A record in one line of JSON."""
     return json.dumps(asdict(record), ensure_ascii=False)
-
-
-def summary_of(run: TrainingRun, task: Task) -> dict[str, object]:
-    """What matters of a run, as JSON."""
-    return {
-        "run_id": run.run_id,
-        "skill_id": run.skill_id,
-        "task": task.name,
-        "simulated": task.is_simulated,
-        "models": dict(task.models),
-        "items": dict(task.items),
-        "seed": run.seed,
-        "stop_reason": run.stop_reason,
-        "code": run.code,
-        "has_accepted_any": run.has_accepted_any,
-        "baseline_score": run.baseline_score,
-        "best_score": run.best_score,
-        "selected_score": run.selected_score,
-        "final_score": run.final_score,
-        "best_step": run.best_step,
-        "promoted_final": run.promoted_final,
-        "steps_executed": run.steps_executed,
-        "consecutive_rejects": run.consecutive_rejects,
-        "rollouts_saved": run.rollouts_saved,
-        "usage": [asdict(total) for total in run.usage],
-        "warnings": list(run.warnings),
-        "reasons": dict(sorted(Counter(record.reason.value for record in run.steps).items())),
-        "test": None if run.test is None else asdict(run.test),
-        "best_skill_hash": skill_hash(run.best_skill),
-        "best_skill_characters": len(run.best_skill),
-        "final_skill_hash": skill_hash(run.final_skill),
-    }

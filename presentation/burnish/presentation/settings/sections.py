@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -14,6 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from burnish.presentation.settings.fields import (
     Count,
+    Dollars,
     Positive,
     Seconds,
     Section,
@@ -248,6 +250,16 @@ class EnvSection(Section):
         return function
 
 
+class ModelPrice(Section):
+    """What a model costs, in US dollars a million tokens: of what it reads and of what it writes."""
+
+    prompt: Dollars
+    completion: Dollars
+
+
+Prices = Mapping[ModelName, ModelPrice]
+
+
 class BudgetSection(Section):
     """`budget`: limits of a run; not supported yet."""
 
@@ -255,6 +267,7 @@ class BudgetSection(Section):
     max_tokens: Annotated[Positive | None, only(None)] = operation(None, "most tokens; not supported yet")
     max_usd: Annotated[float | None, only(None)] = operation(None, "most money, in US dollars; not supported yet")
     max_minutes: Annotated[float | None, only(None)] = operation(None, "most active time; not supported yet")
+    prices: Prices = operation({}, "US dollars a million tokens, as model: {prompt: …, completion: …}")
 
 
 class TaskSettings(Section):
