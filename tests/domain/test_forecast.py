@@ -72,7 +72,7 @@ def test_where_only_failures_are_shown_there_may_be_none() -> None:
 def test_slow_updates_compare_from_the_second_epoch_on() -> None:
     forecast = stages(replace(PLAIN, epochs=3, use_slow_update=True, slow_update_samples=10))
     assert forecast["slow_update"] == Range(20, 40)
-    assert forecast["re_score"] == Range(0, 40)
+    assert forecast["rescore"] == Range(0, 40)
     assert "slow_update" not in stages(replace(PLAIN, use_slow_update=True))
 
 

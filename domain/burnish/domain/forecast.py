@@ -62,7 +62,7 @@ class RolloutStage(StrEnum):
     """The same on the step's train items (two-split gate)."""
     SLOW_UPDATE = "slow_update"
     """Both epochs' skills on sampled train items."""
-    RE_SCORE = "re_score"
+    RESCORE = "rescore"
     """A skill with new guidance, on the selection set."""
     FINAL = "final"
     """Final and best skill afresh on the selection set."""
@@ -155,7 +155,7 @@ def forecast_calls(config: TrainSkillConfig, items: ItemCounts, *, asks: int = 2
         RolloutStage.SLOW_UPDATE: on_train(
             Range(slow.low, 2 * slow.high), min(config.slow_update_samples, items.train)
         ),
-        RolloutStage.RE_SCORE: on_validation(Range(0, slow.high)),
+        RolloutStage.RESCORE: on_validation(Range(0, slow.high)),
         RolloutStage.FINAL: StageForecast(
             split=VALIDATION,
             items=validation,

@@ -162,7 +162,7 @@ def _added(config: TrainSkillConfig, calls: CallForecast, growth: _Growth) -> Ma
         RolloutStage.CANDIDATES: candidates,
         RolloutStage.HELD_IN: candidates + guided if passes[RolloutStage.HELD_IN].passes.high else 0,
         RolloutStage.SLOW_UPDATE: 2 * guided,
-        RolloutStage.RE_SCORE: guided,
+        RolloutStage.RESCORE: guided,
         RolloutStage.FINAL: passes[RolloutStage.FINAL].passes.high * last,
         RolloutStage.TEST: max(passes[RolloutStage.TEST].passes.high - 1, 0) * last,
     }

@@ -56,9 +56,15 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 POSITIVE = st.integers(1, 10**9)
 SHARES = st.floats(0, 1)
 DOLLARS = st.floats(0, 1_000_000)
+
+
+def price(prompt: float, completion: float) -> dict[str, Value]:
+    return {"prompt": prompt, "completion": completion}
+
+
 PRICES: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
     st.sampled_from(["gpt-4.1", "yes", "org/model:7b", '"', "a, b: {c}", "é"]),
-    st.builds(lambda prompt, completion: {"prompt": prompt, "completion": completion}, DOLLARS, DOLLARS),
+    st.builds(price, DOLLARS, DOLLARS),
     max_size=3,
 )
 RANGES: dict[str, st.SearchStrategy[Value]] = {
