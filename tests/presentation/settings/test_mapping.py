@@ -18,7 +18,7 @@ from burnish.presentation.settings.fields import Kind
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.layers import merge
 from burnish.presentation.settings.loading import LoadedTask, load_task
-from burnish.presentation.settings.mapping import effective_yaml, identity_items, to_config
+from burnish.presentation.settings.mapping import canonical, effective_yaml, identity_items, to_config
 from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.settings.yaml_text import Scalar, Value
 
@@ -50,7 +50,19 @@ CHOICES: dict[str, list[Scalar]] = {
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 POSITIVE = st.integers(1, 10**9)
 SHARES = st.floats(0, 1)
-RANGES: dict[str, st.SearchStrategy[Scalar]] = {
+DOLLARS = st.floats(0, 1_000_000)
+
+
+def price(prompt: float, completion: float) -> dict[str, Value]:
+    return {"prompt": prompt, "completion": completion}
+
+
+PRICES: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
+    st.sampled_from(["gpt-4.1", "yes", "org/model:7b", '"', "a, b: {c}", "é"]),
+    st.builds(price, DOLLARS, DOLLARS),
+    max_size=3,
+)
+RANGES: dict[str, st.SearchStrategy[Value]] = {
     **{key: st.sampled_from(choices) for key, choices in CHOICES.items()},
     **{
         f"model.{role}": st.none() | st.sampled_from(["m", "yes", "org/model:7b", "3.5"])
@@ -96,13 +108,14 @@ RANGES: dict[str, st.SearchStrategy[Scalar]] = {
     "env.prompt": TEXTS,
     "env.answer_instruction": st.none() | TEXTS,
     "env.workers": st.integers(1, 1024),
+    "budget.prices": PRICES,
     **{key: st.booleans() for key, entry in KEYS.items() if isinstance(entry.default, bool) and key not in FIXED},
 }
 # Set together, or derived.
 TOGETHER = {"model.simulated.useful", "model.simulated.useless", "model.simulated.harmful", "env.split_mode"}
 
 
-def make(values: Mapping[str, Scalar]) -> TaskSettings:
+def make(values: Mapping[str, Value]) -> TaskSettings:
     tree: dict[str, Value] = {}
     for path, value in values.items():
         below: Value = value
@@ -254,7 +267,7 @@ def test_identities_differ_exactly_where_identity_keys_differ(one: TaskSettings,
     first, second = identity_items(one), identity_items(other)
     for path, text in first.items():
         assert (text == second[path]) == (value_at(one, path) == value_at(other, path)), path
-        assert json.loads(text) == value_at(one, path)
+        assert json.loads(text) == canonical(value_at(one, path))
 
 
 def test_operation_keys_do_not_change_the_identity() -> None:

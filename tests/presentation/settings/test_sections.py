@@ -83,6 +83,7 @@ DEFAULTS: dict[str, object] = {
     "budget.max_tokens": None,
     "budget.max_usd": None,
     "budget.max_minutes": None,
+    "budget.prices": {},
 }
 OPERATION = {
     "model.target_timeout_seconds",
@@ -95,6 +96,7 @@ OPERATION = {
     "budget.max_tokens",
     "budget.max_usd",
     "budget.max_minutes",
+    "budget.prices",
 }
 
 

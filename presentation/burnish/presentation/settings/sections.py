@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -15,6 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from burnish.presentation.settings.fields import (
     MAX_COUNT,
     Count,
+    Dollars,
     Positive,
     Seconds,
     Section,
@@ -298,6 +300,16 @@ class EnvSection(Section):
         return function
 
 
+class ModelPrice(Section):
+    """What a model costs, in US dollars a million tokens: of what it reads and of what it writes."""
+
+    prompt: Dollars
+    completion: Dollars
+
+
+Prices = Mapping[ModelName, ModelPrice]
+
+
 class BudgetSection(Section):
     """`budget`: what a run may use over all its attempts; a run that stops at a cap goes on when it is raised."""
 
@@ -311,6 +323,7 @@ class BudgetSection(Section):
     max_minutes: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
         None, "active minutes after which no further step is begun; null: no limit"
     )
+    prices: Prices = operation({}, "US dollars a million tokens, as model: {prompt: …, completion: …}")
 
 
 class TaskSettings(Section):
