@@ -250,7 +250,7 @@ def test_whatever_is_accepted_here_is_accepted_by_the_domain(task: TaskSettings,
     assert config.steps_per_epoch >= 1
     assert 1 <= config.val_batch_size <= val
     if task.train.steps_per_epoch is None:
-        assert config.steps_per_epoch == math.ceil(train / config.train_batch_size)
+        assert config.steps_per_epoch == math.ceil(train / (config.train_batch_size * config.accumulation))
 
 
 def test_the_identity_holds_every_identity_key_as_json() -> None:
