@@ -117,8 +117,10 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         ),
         (
             "gradient: {zzz: 1}",
-            "gradient.zzz: unknown key: there are "
-            "minibatch_size, merge_batch_size, analyst_workers, failure_only, trajectory_view and obs_chars",
+            (
+                "gradient.zzz: unknown key: there are "
+                "minibatch_size, merge_batch_size, analyst_workers, failure_only, trajectory_view and obs_chars"
+            ),
         ),
         ("model: {simulated: {nose: 1}}", "model.simulated.nose: unknown key: did you mean model.simulated.noise?"),
         ("train: {edit_budget: 4}", "train.edit_budget: unknown key: set optimizer.learning_rate"),
