@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from burnish.application.ports import PortError
 from burnish.application.result import ErrorCode
+from burnish.application.usage import UsageNote
 from burnish.domain.rollouts import SPLITS, Rollout, RolloutBatch, sample_items
 from burnish.infrastructure.models.chat import ChatError, ChatModel, ChatRequest
+from burnish.infrastructure.models.metered import most_usage
 from burnish.infrastructure.tasks.items import Item, item_json
 from burnish.infrastructure.tasks.prompt_template import PromptTemplate
 from burnish.infrastructure.tasks.refusals import DataError, shown
@@ -21,6 +23,7 @@ _RUNNER_VERSION = 1
 """Counts up when a prompt is put together, or a seed derived, in another way."""
 
 _SEED_BITS = 31
+_ROLE = "target"
 
 
 class ChatTaskRunner:
@@ -28,8 +31,9 @@ class ChatTaskRunner:
 
     The system prompt is the skill and then, after a blank line, the answer instruction, if there is one; it is the same
     for every item, so that servers can reuse its prefix. The user message is the template with the item's fields. A call
-    that the model failed is a rollout with the model's code as `error`. Raises DataError when the template is none, or
-    when an item lacks a field of it or cannot be judged by the scorer.
+    that the model failed is a rollout with the model's code as `error`. An answer has at most `max_tokens`; None: as many
+    as the model's own settings allow. Raises DataError when the template is none, or when an item lacks a field of it or
+    cannot be judged by the scorer.
     """
 
     def __init__(
@@ -40,11 +44,13 @@ class ChatTaskRunner:
         scorer: Scorer,
         template: str = "{question}",
         answer_instruction: str = "",
+        max_tokens: int | None = None,
     ) -> None:
         self._model = model
         self._scorer = scorer
         self._template = PromptTemplate(template)
         self._answer_instruction = answer_instruction
+        self._max_tokens = max_tokens
         self._items = {split: {item.item_id: item for item in splits.named(split)} for split in SPLITS}
         self._refuse_unusable_items()
 
@@ -53,6 +59,7 @@ class ChatTaskRunner:
         """A SHA-256 over model, template, answer instruction and scorer; the items have fingerprints of their own."""
         parts = {
             "answer_instruction": self._answer_instruction,
+            "max_tokens": self._max_tokens,
             "model": self._model.fingerprint,
             "runner": _RUNNER_VERSION,
             "scorer": self._scorer.fingerprint,
@@ -74,17 +81,33 @@ class ChatTaskRunner:
         Raises PortError: `ROLLOUT_WRONG_ITEMS` with the id of an item the split does not have, before the first call;
         `ROLLOUT_INVALID_SCORE` with the id of the item whose scorer raised.
         """
+        return [await self._try(item, self._request(skill, item, batch)) for item in self._asked(batch)]
+
+    def usage_at_most(self, skill: str, batch: RolloutBatch) -> Sequence[UsageNote] | None:
+        """The most tokens `run` can use; None when nothing limits the answers. Raises PortError as `run` does."""
+        if self._max_tokens is None:
+            return None
+        requests = [self._request(skill, item, batch) for item in self._asked(batch)]
+        return [note for request in requests for note in most_usage(request, _ROLE)]
+
+    def _asked(self, batch: RolloutBatch) -> list[Item]:
         items = self._items.get(batch.split, {})
         item_ids = batch.item_ids or sample_items(tuple(items), batch.size, seed=batch.seed)
         for item_id in item_ids:
             if item_id not in items:
                 raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item_id)
-        system = "\n\n".join(filter(None, (skill, self._answer_instruction)))
-        return [await self._try(system, items[item_id], batch) for item_id in item_ids]
+        return [items[item_id] for item_id in item_ids]
 
-    async def _try(self, system: str, item: Item, batch: RolloutBatch) -> Rollout:
-        user = self._template.render(item)
-        request = ChatRequest(system=system, user=user, purpose="rollout", seed=_item_seed(batch, item.item_id))
+    def _request(self, skill: str, item: Item, batch: RolloutBatch) -> ChatRequest:
+        return ChatRequest(
+            system="\n\n".join(filter(None, (skill, self._answer_instruction))),
+            user=self._template.render(item),
+            purpose="rollout",
+            max_tokens=self._max_tokens,
+            seed=_item_seed(batch, item.item_id),
+        )
+
+    async def _try(self, item: Item, request: ChatRequest) -> Rollout:
         try:
             answer = await self._model.complete(request)
         except ChatError as error:
@@ -95,7 +118,7 @@ class ChatTaskRunner:
             item.item_id,
             hard=score.hard,
             soft=score.soft,
-            trajectory=f"[user]\n{user}\n\n[agent]\n{answer.text}",
+            trajectory=f"[user]\n{request.user}\n\n[agent]\n{answer.text}",
             task_type=item.task_type,
             prediction=prediction,
             fail_reason=score.reason,
