@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from scripted_models import ScriptedModel
 
 from burnish.application.optimizer_ports import PatchProposer, ReflectionInput
 from burnish.application.ports import PortError
@@ -11,7 +12,7 @@ from burnish.domain.edits import Edit, EditOp, EditSource, Patch, apply_patch
 from burnish.domain.regions import RegionKind
 from burnish.domain.rollouts import Rollout
 from burnish.domain.runs import skill_hash
-from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
+from burnish.infrastructure.models.chat import ChatError, ChatErrorCode
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA
 from burnish.infrastructure.optimizer.prompt_texts import PromptName, load_prompts
@@ -25,26 +26,6 @@ ANSWER = json.dumps(
     {"reasoning": "r", "edits": [{"op": "append", "target": "", "content": "- Greet in their language."}]}
 )
 UNREADABLE = "I would tell the agent to greet in French. SECRET-WORD"
-
-
-class ScriptedModel:
-    """A ChatModel that gives one answer after the other, or raises it."""
-
-    fingerprint = "scripted"
-
-    def __init__(self, *answers: str | ChatError) -> None:
-        self.requests: list[ChatRequest] = []
-        self._answers = list(answers)
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        self.requests.append(request)
-        answer = self._answers.pop(0)
-        if isinstance(answer, ChatError):
-            raise answer
-        return ChatAnswer(text=answer, usage=Usage(prompt_tokens=1, completion_tokens=1))
-
-    async def aclose(self) -> None:
-        pass
 
 
 def _reflection(
