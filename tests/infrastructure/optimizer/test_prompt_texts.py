@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -132,7 +131,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
-    os.symlink(tmp_path / "nowhere", tmp_path / "rank.md")
+    (tmp_path / "rank.md").symlink_to(tmp_path / "nowhere")
     assert "rank.md: cannot be read" in _refusal(tmp_path)
 
 
