@@ -113,7 +113,7 @@ _ANSWERS = (
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=120, deadline=None, derandomize=True, database=None)
+@settings(max_examples=80, deadline=None, derandomize=True, database=None)
 @given(_ANSWERS, _ANSWERS)
 async def test_whatever_is_answered_nothing_but_a_port_error_is_raised(call: str, first: str, second: str) -> None:
     model = ScriptedModel(first, second)

@@ -241,16 +241,16 @@ async def test_whole_skills_are_merged_into_one_that_stands_for_all() -> None:
 # --- ranking and counting --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("order", "places"),
-    [
-        ([2, 0], (2, 0)),
-        ([2, 2, 0, 2], (2, 0)),
-        (["1", 0.0, "2."], (1, 0, 2)),
-        ([True, -1, 3, 1.5, None, {}, "second", 1], (1,)),
-        ([99, 1e300, 0], (0,)),
-    ],
-)
+ORDERS: list[tuple[list[object], tuple[int, ...]]] = [
+    ([2, 0], (2, 0)),
+    ([2, 2, 0, 2], (2, 0)),
+    (["1", 0.0, "2."], (1, 0, 2)),
+    ([True, -1, 3, 1.5, None, [], "second", 1], (1,)),
+    ([99, 1e300, 0], (0,)),
+]
+
+
+@pytest.mark.parametrize(("order", "places"), ORDERS)
 async def test_places_are_those_that_are_ones_each_once(order: list[object], places: Sequence[int]) -> None:
     model = ScriptedModel(json.dumps({"reasoning": "r", "order": order}))
     request = RankInput(current_skill=SKILL, patch=Patch((ONE, TWO, ONE)), budget=2, seed=4)
@@ -407,7 +407,7 @@ async def test_a_guidance_writer_sees_both_skills_all_counts_and_what_changed() 
 async def test_partial_credit_is_no_success_in_a_comparison() -> None:
     model = ScriptedModel('{"guidance": "x"}')
     await ChatGuidanceWriter(model).write(_comparison())
-    assert "score: hard 0.30, soft 0.30 of 1, so it counts as failed" in model.asked
+    assert "score: hard 0.3, soft 0.3 of 1, so it counts as failed" in model.asked
 
 
 async def test_the_first_guidance_has_none_to_judge() -> None:

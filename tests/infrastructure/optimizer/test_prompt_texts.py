@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Protocol, cast
 
 import pytest
 from scripted_models import ScriptedModel
@@ -11,7 +12,6 @@ from scripted_models import ScriptedModel
 from burnish.domain.edits import apply_patch
 from burnish.domain.regions import RegionKind
 from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, OptimizerLimits, chat_optimizer
-from burnish.infrastructure.optimizer.chat_role import ChatRole
 from burnish.infrastructure.optimizer.patch_reading import read_patch
 from burnish.infrastructure.optimizer.prompt_texts import MAX_PROMPT_BYTES, PromptName, Prompts, load_prompts
 from burnish.infrastructure.tasks.refusals import DataError
@@ -41,10 +41,13 @@ ROLES = {
 }
 
 
-def _role(optimizer: ChatOptimizer, name: str) -> ChatRole[object, object]:
-    role = getattr(optimizer, name)
-    assert isinstance(role, ChatRole)
-    return role
+class _Role(Protocol):
+    @property
+    def fingerprint(self) -> str: ...
+
+
+def _role(optimizer: ChatOptimizer, name: str) -> _Role:
+    return cast("_Role", getattr(optimizer, name))
 
 
 def _folder(path: Path, **texts: str) -> Path:

@@ -85,7 +85,7 @@ async def test_an_analyst_sees_the_rollouts_of_its_focus_and_partial_credit_is_a
     shown = [line.removeprefix("item: ") for line in asked.splitlines() if line.startswith("item: ")]
     assert shown == items.split()
     if "g-2" in items:
-        assert "<failure>\nitem: g-2\nscore: hard 0.50, soft 0.80 of 1" in asked
+        assert "<failure>\nitem: g-2\nscore: hard 0.5, soft 0.8 of 1" in asked
 
 
 async def test_failures_alone_are_no_evidence_for_an_analyst_of_successes() -> None:

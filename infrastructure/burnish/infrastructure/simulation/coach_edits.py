@@ -108,7 +108,7 @@ def wrongness(stated: Sequence[Rule], right: AbstractSet[Rule]) -> int:
     """How many right rules are missing, and how many of those are contradicted, together."""
     keys = {rule.key for rule in right}
     contradicting = sum(rule.key in keys and rule not in right for rule in stated)
-    return len(right.difference(stated)) + contradicting
+    return len(right - set(stated)) + contradicting
 
 
 def _ways_to_teach(skill: str, line: RuleLine) -> Iterator[Edit]:
