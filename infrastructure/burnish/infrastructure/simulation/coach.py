@@ -42,7 +42,7 @@ from burnish.infrastructure.simulation.rules import (
     rule_lines,
     rules_behind,
 )
-from burnish.infrastructure.simulation.usage import estimated_usage
+from burnish.infrastructure.simulation.usage import answered
 
 USUAL_BUDGET = 4
 """The most edits in an answer to a prompt that names no budget."""
@@ -98,13 +98,14 @@ class SimulatedCoach:
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """The answer its purpose asks for, as JSON.
 
-        Raises ChatError (BAD_REQUEST) for a purpose that no role has, or a user message without the anchors of its purpose.
+        Raises ChatError: BAD_REQUEST for a purpose that no role has, or a user message without the anchors of its purpose;
+        TRUNCATED for an answer that may not be so long.
         """
         identity = json.dumps([self._seed, request.seed, request.system, request.user])
         text = self._answer(request, hashlib.sha256(identity.encode()).hexdigest())
         if text is None:
             raise ChatError(ChatErrorCode.BAD_REQUEST)
-        return ChatAnswer(text=text, usage=estimated_usage(request, text))
+        return answered(request, text)
 
     async def aclose(self) -> None:
         """Nothing is open."""
