@@ -93,7 +93,7 @@ async def ungated(task: Task) -> float:
             edit_budget=budget,
             seed=batch_seed(config.seed, "reflect", epoch, step + 1),
         )
-        patch = await task.proposer.propose(reflection)
+        patch = await task.optimizer.proposer.propose(reflection)
         skill = apply_patch(skill, select_top_k(aggregate((patch,)), budget)).content
     held_out = tuple(await task.runner.item_ids(VALIDATION))
     return score_batch(await task.runner.run(skill, RolloutBatch(VALIDATION, item_ids=held_out))).hard

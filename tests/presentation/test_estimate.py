@@ -181,7 +181,7 @@ class FirstAsked:
 
     async def propose(self, reflection: ReflectionInput) -> Patch | None:
         self.reflection = self.reflection or reflection
-        return await self._task.proposer.propose(reflection)
+        return await self._task.optimizer.proposer.propose(reflection)
 
 
 async def test_a_run_begins_with_the_prompts_a_dry_run_shows() -> None:
@@ -198,7 +198,7 @@ async def test_a_run_begins_with_the_prompts_a_dry_run_shows() -> None:
             replace(rollout, hard=0.0, trajectory=cut(rollout), fail_reason=UNKNOWN_REASON)
             for rollout in asked.reflection.rollouts
         )
-        assert shown.optimizer == task.proposer.request(replace(asked.reflection, rollouts=unanswered))
+        assert shown.optimizer == task.optimizer.proposer.request(replace(asked.reflection, rollouts=unanswered))
 
 
 def cut(rollout: Rollout) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -12,6 +14,12 @@ def fingerprint_of(port: object) -> str:
     """What a port says of itself, for the keys of its answers; its type when it says nothing."""
     fingerprint = getattr(port, "fingerprint", None)
     return fingerprint if isinstance(fingerprint, str) else type(port).__qualname__
+
+
+def fingerprint_of_roles(*ports: object) -> str:
+    """A SHA-256 over what each of them says of itself; empty when none says anything."""
+    told = [fingerprint if isinstance(fingerprint := getattr(port, "fingerprint", None), str) else "" for port in ports]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest() if any(told) else ""
 
 
 def usage_at_most(port: object, *request: object) -> Sequence[UsageNote] | None:

@@ -61,7 +61,7 @@ def ending_of(state: TrainingState, inconclusive_steps: int) -> tuple[StopReason
     return StopReason.COMPLETED, None
 
 
-def run_identity(message: RunRequest, fingerprint: str, items: str) -> dict[str, str]:
+def run_identity(message: RunRequest, items: str, *, target: str, optimizer: str) -> dict[str, str]:
     """What must be the same for a run id to mean the same run, by name."""
     config = {
         f"config.{field.name}": _canonical(getattr(message.config, field.name)) for field in fields(message.config)
@@ -70,7 +70,8 @@ def run_identity(message: RunRequest, fingerprint: str, items: str) -> dict[str,
         "skill_id": message.skill_id,
         "initial_skill": skill_hash(message.initial_skill),
         "items": items,
-        "target": fingerprint,
+        "target": target,
+        "optimizer": optimizer,
         **config,
     }
 

@@ -75,7 +75,7 @@ class TrainSkill(Command[TrainingRun]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPorts:
-    """Everything a run needs of the world outside."""
+    """Everything a run needs of the world outside; `fingerprint` is the optimizer's, of all its roles."""
 
     passes: PassRunner
     optimizer: Optimizer
@@ -88,6 +88,7 @@ class TrainingPorts:
     draw_seed: Callable[[], int]
     timer: Callable[[], float]
     secrets: tuple[str, ...] = ()
+    fingerprint: str = ""
     judge: Judge = judge_candidate
 
 
@@ -104,7 +105,10 @@ class TrainSkillHandler:
         runs = self._ports.keeping.runs
         items = await self._ports.passes.items_digest()
         claim = await ask_store(
-            runs.claim(message.run_id, run_identity(message, self._ports.passes.fingerprint, items))
+            runs.claim(
+                message.run_id,
+                run_identity(message, items, target=self._ports.passes.fingerprint, optimizer=self._ports.fingerprint),
+            )
         )
         if claim.outcome is ClaimOutcome.ACTIVE:
             return Result.fail(ErrorCode.RUN_ALREADY_ACTIVE)

@@ -10,6 +10,8 @@ from burnish.application.mediator import Mediator, Message
 from burnish.application.optimizer_ports import (
     EditRanker,
     EditSelector,
+    GuidanceWriter,
+    MemoryWriter,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -61,6 +63,8 @@ async def open_app(
     ranker: EditRanker | None = None,
     rate_chooser: RateChooser | None = None,
     rewriter: SkillRewriter | None = None,
+    guidance_writer: GuidanceWriter | None = None,
+    memory_writer: MemoryWriter | None = None,
     checkpoints: CheckpointStore | None = None,
     runs: RunStore | None = None,
     memory: KnowledgeMemory | None = None,
@@ -76,7 +80,7 @@ async def open_app(
 ) -> AsyncGenerator[App]:
     """Open an app with the ports you bring; stores not given live in memory, a missing runner or proposer says so.
 
-    Without a merger, a ranker, a rate chooser and a rewriter, the optimizer's other work is done by rules, see `Optimizer`.
+    Roles of the optimizer that are not given are played by rules, or by nobody, see `Optimizer`.
     `workers` bounds the rollouts that run at once (8), `analyst_workers` the calls that read them (16), `actor` is the name
     audit entries carry; texts in `secrets` are masked in whatever comes back from runner and optimizer. Reads no
     environment, and touches neither logging nor OpenTelemetry's providers. With a `container`, its bindings are used as
@@ -95,6 +99,8 @@ async def open_app(
         "ranker": ranker,
         "rate_chooser": rate_chooser,
         "rewriter": rewriter,
+        "guidance_writer": guidance_writer,
+        "memory_writer": memory_writer,
         "checkpoints": checkpoints,
         "runs": runs,
         "memory": memory,

@@ -35,6 +35,7 @@ from burnish.application.optimizer_ports import (
     SkillRewriter,
 )
 from burnish.application.passes import PassRunner
+from burnish.application.port_traits import fingerprint_of_roles
 from burnish.application.ports import AuditLog, CheckpointStore, Journal, KnowledgeMemory, RolloutRunner, RunStore
 from burnish.application.record_keeping import KeepingPorts
 from burnish.application.reflect_on_failures import ReflectOnFailures, ReflectOnFailuresHandler
@@ -170,6 +171,9 @@ class Container(containers.DeclarativeContainer):
         draw_seed=draw_seed,
         timer=timer,
         secrets=secrets,
+        fingerprint=providers.Factory(
+            fingerprint_of_roles, proposer, merger, ranker, rate_chooser, rewriter, guidance_writer, memory_writer
+        ),
     )
 
 

@@ -81,7 +81,7 @@ def first_prompts(task: Task) -> FirstPrompts:
     return FirstPrompts(
         item_id=first,
         target=task.runner.request(task.initial_skill, batch, first),
-        optimizer=task.proposer.request(reflection),
+        optimizer=task.optimizer.proposer.request(reflection),
         is_example=config.seed == 0,
     )
 

@@ -18,7 +18,7 @@ from burnish.domain.token_forecast import (
     forecast_tokens,
 )
 from burnish.infrastructure.optimizer.chat_proposer import COMPLAINT_TOKENS, TRAJECTORY_TOKENS
-from burnish.infrastructure.optimizer.trajectories import show_rollouts
+from burnish.infrastructure.optimizer.trajectories import TrajectoryLimits, show_rollouts
 from burnish.infrastructure.tasks.chat_runner import trajectory_of
 from burnish.infrastructure.tasks.items import Item
 from burnish.presentation.settings.environment import Role
@@ -72,7 +72,7 @@ def prompt_sizes(task: Task) -> PromptSizes:
         include_successes=not task.config.failure_only,
         edit_budget=task.config.lr_start,
     )
-    question = task.proposer.request(reflection)
+    question = task.optimizer.proposer.request(reflection)
     return PromptSizes(
         rollouts={split: [_asked(task, split, item) for item in task.runner.items(split)] for split in SPLITS},
         reflect=count_tokens(len(question.system) + len(question.user)),
@@ -94,7 +94,7 @@ def _shown(task: Task, item: Item) -> Range[int]:
     answer = task.sizes[Role.TARGET].answer
     trajectory = trajectory_of(task.runner.request(task.initial_skill, RolloutBatch(TRAIN), item.item_id), "")
     rollout = Rollout(item.item_id, 1.0, 1.0, trajectory=trajectory, task_type=item.task_type)
-    characters = len(show_rollouts((rollout,), trajectory_tokens=TRAJECTORY_TOKENS))
+    characters = len(show_rollouts((rollout,), TrajectoryLimits(tokens=TRAJECTORY_TOKENS)))
     room = max(TRAJECTORY_TOKENS * CHARACTERS_A_TOKEN - len(trajectory), 0)
     return Range(
         characters // CHARACTERS_A_TOKEN,

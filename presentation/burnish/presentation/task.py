@@ -8,10 +8,20 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from pydantic import SecretStr
 
 from burnish.application.budget import Budget
+from burnish.application.optimizer_ports import (
+    EditRanker,
+    GuidanceWriter,
+    MemoryWriter,
+    PatchMerger,
+    PatchProposer,
+    RateChooser,
+    SkillRewriter,
+)
 from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import markers_are_balanced
@@ -22,14 +32,15 @@ from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.models.offline import OfflineModel
 from burnish.infrastructure.models.openai_settings import OpenAIChatSettings, fingerprint_of
-from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
+from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, OptimizerLimits, chat_optimizer
+from burnish.infrastructure.optimizer.prompt_texts import load_prompts
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
 from burnish.infrastructure.tasks.scorers import load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
-from burnish.presentation.model_facts import OPTIMIZER_TOKENS, role_prices, role_sizes
+from burnish.presentation.model_facts import role_prices, role_sizes
 from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
@@ -38,6 +49,18 @@ from burnish.presentation.settings.sections import ModelSection, TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
+
+
+class Roles(TypedDict):
+    """Who plays which role of the optimizer."""
+
+    proposer: PatchProposer
+    merger: PatchMerger
+    ranker: EditRanker
+    rate_chooser: RateChooser
+    rewriter: SkillRewriter
+    guidance_writer: GuidanceWriter
+    memory_writer: MemoryWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +75,29 @@ class Task:
     initial_skill: str
     config: TrainSkillConfig
     runner: ChatTaskRunner
-    proposer: ChatPatchProposer
+    optimizer: ChatOptimizer
     workers: int
+    analyst_workers: int
     budget: Budget
     items: Mapping[str, int]
     models: Mapping[str, str]
     prices: Mapping[str, Price]
     sizes: Mapping[str, ModelSizes]
     digest: str
+
+    @property
+    def roles(self) -> Roles:
+        """The optimizer's roles, by the names `open_app` takes them by."""
+        optimizer = self.optimizer
+        return Roles(
+            proposer=optimizer.proposer,
+            merger=optimizer.merger,
+            ranker=optimizer.ranker,
+            rate_chooser=optimizer.rate_chooser,
+            rewriter=optimizer.rewriter,
+            guidance_writer=optimizer.guidance_writer,
+            memory_writer=optimizer.memory_writer,
+        )
 
     @property
     def is_simulated(self) -> bool:
@@ -84,6 +122,7 @@ async def open_task(
     scorer = load_scorer(_scorer_name(settings), base)
     async with AsyncExitStack() as stack:
         target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
+        prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
         optimizer: ChatModel = OfflineModel("none")
         if trains:
             optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
@@ -93,7 +132,9 @@ async def open_task(
             scorer=scorer,
             template=settings.env.prompt,
             answer_instruction=settings.env.answer_instruction or "",
+            max_tokens=settings.model.target_max_tokens,
         )
+        roles = chat_optimizer(optimizer, prompts=prompts, limits=optimizer_limits(settings))
         name = settings.env.name or base.name or "task"
         yield Task(
             name=name,
@@ -101,15 +142,23 @@ async def open_task(
             initial_skill=skill,
             config=config,
             runner=runner,
-            proposer=ChatPatchProposer(optimizer, max_tokens=settings.model.optimizer_max_tokens or OPTIMIZER_TOKENS),
+            optimizer=roles,
             workers=settings.env.workers,
+            analyst_workers=settings.gradient.analyst_workers,
             budget=to_budget(settings, role_prices(settings)),
             items={split: len(used.named(split)) for split in SPLITS},
             models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
             prices=role_prices(settings),
             sizes=role_sizes(settings),
-            digest=_digest(settings, skill, used, runner.fingerprint, optimizer.fingerprint),
+            digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
         )
+
+
+def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:
+    """How long the optimizer's answers are, and how much of rollouts it sees."""
+    gradient = settings.gradient
+    limits = OptimizerLimits(trajectory_view=gradient.trajectory_view, obs_chars=gradient.obs_chars)
+    return limits.with_answers_of(settings.model.optimizer_max_tokens)
 
 
 def read_skill(base: Path, settings: TaskSettings) -> str:
@@ -153,7 +202,8 @@ async def _connect(
     if backend == "simulated":
         model = _simulate(role, section, base)
     else:
-        model = _call_api(role, backend, section, settings.env.workers, environment, offline=offline)
+        workers = settings.env.workers if role is Role.TARGET else settings.gradient.analyst_workers
+        model = _call_api(role, backend, section, workers, environment, offline=offline)
     stack.push_async_callback(model.aclose)
     return MeteredModel(model, role.value)
 
@@ -196,7 +246,7 @@ def _call_api(
         api_key=endpoint.api_key.get_secret_value(),
         timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
         max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
-        max_concurrency=workers if is_target else 1,
+        max_concurrency=workers,
         max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
         temperature=section.target_temperature if is_target else section.optimizer_temperature,
         reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,

@@ -175,7 +175,7 @@ async def _train(
             folder.write_config(effective, replace=False)
         async with open_app(
             rollouts=task.runner,
-            proposer=task.proposer,
+            **task.roles,
             checkpoints=stores.checkpoints,
             runs=stores.runs,
             memory=stores.memory,
@@ -184,6 +184,7 @@ async def _train(
             secrets=secrets,
             sinks=(mark := _StartMark(folder, timing), *sinks),
             workers=task.workers,
+            analyst_workers=task.analyst_workers,
             actor=user_name(),
         ) as app:
             is_ours = True

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from scripted_models import ScriptedModel
 
 from burnish.application.optimizer_ports import PatchProposer, ReflectionInput
 from burnish.application.ports import PortError
@@ -11,10 +12,10 @@ from burnish.domain.edits import Edit, EditOp, EditSource, Patch, apply_patch
 from burnish.domain.regions import RegionKind
 from burnish.domain.rollouts import Rollout
 from burnish.domain.runs import skill_hash
-from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
-from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer, reflect_instructions
-from burnish.infrastructure.optimizer.patch_reading import read_patch
+from burnish.infrastructure.models.chat import ChatError, ChatErrorCode
+from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA
+from burnish.infrastructure.optimizer.prompt_texts import PromptName, load_prompts
 
 SKILL = "# Greeter\n\n- Greet the guest.\n"
 FAILURE = Rollout(
@@ -25,26 +26,6 @@ ANSWER = json.dumps(
     {"reasoning": "r", "edits": [{"op": "append", "target": "", "content": "- Greet in their language."}]}
 )
 UNREADABLE = "I would tell the agent to greet in French. SECRET-WORD"
-
-
-class ScriptedModel:
-    """A ChatModel that gives one answer after the other, or raises it."""
-
-    fingerprint = "scripted"
-
-    def __init__(self, *answers: str | ChatError) -> None:
-        self.requests: list[ChatRequest] = []
-        self._answers = list(answers)
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        self.requests.append(request)
-        answer = self._answers.pop(0)
-        if isinstance(answer, ChatError):
-            raise answer
-        return ChatAnswer(text=answer, usage=Usage(prompt_tokens=1, completion_tokens=1))
-
-    async def aclose(self) -> None:
-        pass
 
 
 def _reflection(
@@ -81,6 +62,7 @@ async def test_edits_carry_their_source_and_the_skill_they_were_written_for() ->
     edit = Edit(
         EditOp.APPEND,
         content="- Greet in their language.",
+        support_count=2,
         source=EditSource.FAILURE,
         skill_version=skill_hash(SKILL),
     )
@@ -102,7 +84,7 @@ async def test_it_is_one_call_with_the_strict_schema() -> None:
     assert request.schema_name == "patch"
     assert request.max_tokens == 99
     assert request.seed == 7
-    assert request.system == reflect_instructions()
+    assert request.system == load_prompts().system(PromptName.ANALYST_MIXED, PromptName.EDITS)
 
 
 async def test_no_seed_is_sent_where_none_was_drawn() -> None:
@@ -155,7 +137,7 @@ async def test_a_blank_memory_is_not_mentioned(memory: str) -> None:
 async def test_protected_parts_are_named_when_the_skill_has_them() -> None:
     regions = "\n".join(f"{kind.start_marker}\nkeep\n{kind.end_marker}" for kind in RegionKind)
     asked = await _asked(_reflection(skill=f"---\nname: x\n---\n{SKILL}\n{regions}\n"))
-    named = asked.partition("# Protected parts")[2].partition("# Edit budget")[0]
+    named = asked.partition("# Protected parts")[2].partition("# Budget")[0]
     assert "front matter" in named
     for kind in RegionKind:
         assert f"from `{kind.start_marker}` to `{kind.end_marker}`" in named
@@ -277,26 +259,3 @@ async def test_inserted_lines_fit_the_skill() -> None:
 def test_a_budget_below_one_is_refused(trajectory_tokens: int, max_tokens: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         ChatPatchProposer(ScriptedModel(), trajectory_tokens=trajectory_tokens, max_tokens=max_tokens)
-
-
-def test_instructions_ship_with_the_package_without_their_front_matter() -> None:
-    instructions = reflect_instructions()
-    assert instructions.startswith("# ")
-    assert "description:" not in instructions
-    assert 400 <= len(instructions.split()) <= 700
-
-
-def test_the_worked_example_holds_what_it_teaches() -> None:
-    instructions = reflect_instructions()
-    skill = instructions.split("<skill>\n")[-1].partition("</skill>")[0]
-    answer = next(line for line in instructions.splitlines() if line.startswith("{"))
-    assert set(json.loads(answer)) == {"reasoning", "edits"}
-    report = apply_patch(skill, read_patch(answer, skill))
-    assert report.failed == ()
-    assert report.content == (
-        "# Parcel shelves\n\n"
-        "- Answer with the shelf's code and nothing else.\n"
-        '- When the label says "fragile", the shelf is A2.\n'
-        "- Otherwise the shelf is M1.\n"
-        '\n\n- When the label says "keep frozen", the shelf is C9.'
-    )

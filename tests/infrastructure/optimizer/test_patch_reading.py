@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from burnish.domain.edits import BOUNDED_OPS, Edit, EditOp, Patch, apply_patch
-from burnish.infrastructure.optimizer.patch_reading import (
+from burnish.infrastructure.optimizer.json_finding import (
     MAX_ANSWER_CHARACTERS,
     MAX_REPAIR_CHARACTERS,
-    UnreadablePatchError,
-    read_patch,
+    UnreadableAnswerError,
 )
+from burnish.infrastructure.optimizer.patch_reading import read_patch
 from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA, EditAnswer, PatchAnswer
 
 RULE = Edit(EditOp.APPEND, content="- Answer in French.")
@@ -130,7 +130,7 @@ def test_a_broken_answer_with_an_explicit_empty_list_is_an_empty_patch() -> None
     ],
 )
 def test_what_holds_no_patch_is_refused_with_the_reason(text: str, problem: str) -> None:
-    with pytest.raises(UnreadablePatchError, match=problem):
+    with pytest.raises(UnreadableAnswerError, match=problem):
         read_patch(text)
 
 
@@ -271,23 +271,23 @@ def test_reasoning_is_kept() -> None:
 )
 def test_a_megabyte_of_anything_is_refused(unit: str) -> None:
     text = (unit * MAX_ANSWER_CHARACTERS)[:MAX_ANSWER_CHARACTERS]
-    with pytest.raises(UnreadablePatchError):
+    with pytest.raises(UnreadableAnswerError):
         read_patch(text)
 
 
 def test_a_patch_behind_endless_brackets_is_refused() -> None:
-    with pytest.raises(UnreadablePatchError, match="too many brackets"):
+    with pytest.raises(UnreadableAnswerError, match="too many brackets"):
         read_patch("[]" * 300_000 + ANSWER)
 
 
 def test_deep_nesting_is_refused() -> None:
-    with pytest.raises(UnreadablePatchError):
+    with pytest.raises(UnreadableAnswerError):
         read_patch('{"edits": ' * 5_000 + "[]" + "}" * 5_000)
 
 
 def test_long_broken_json_is_not_repaired() -> None:
     text = '{"edits": [{"op": "append", "content": "' + "x" * MAX_REPAIR_CHARACTERS + '"},,]}'
-    with pytest.raises(UnreadablePatchError):
+    with pytest.raises(UnreadableAnswerError):
         read_patch(text)
 
 
@@ -332,7 +332,7 @@ def test_a_damaged_answer_is_a_patch_or_refused(damages: list[tuple[int, int, st
 def test_an_answer_that_was_cut_off_gives_whole_edits_or_none(length: int) -> None:
     try:
         patch = read_patch(ANSWER[:length])
-    except UnreadablePatchError:
+    except UnreadableAnswerError:
         return
     assert patch.edits == (RULE,)
 
@@ -340,7 +340,7 @@ def test_an_answer_that_was_cut_off_gives_whole_edits_or_none(length: int) -> No
 def _read_or_refuse(text: str, skill: str | None = None) -> None:
     try:
         patch = read_patch(text, skill)
-    except UnreadablePatchError:
+    except UnreadableAnswerError:
         return
     assert isinstance(patch, Patch)
     apply_patch(skill or "", patch).content.encode()

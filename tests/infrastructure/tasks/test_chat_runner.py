@@ -8,11 +8,16 @@ import threading
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from burnish.application.ports import ItemCatalog, PortError, RolloutRunner
 from burnish.application.result import ErrorCode
+from burnish.application.usage import collecting_usage
 from burnish.domain.rollouts import Rollout, RolloutBatch
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatModel, ChatRequest, Usage
+from burnish.infrastructure.models.metered import MeteredModel
+from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import DataError, Item
 from burnish.infrastructure.tasks.python_scorer import PythonScorer
@@ -267,3 +272,52 @@ def test_an_item_the_scorer_cannot_judge_is_refused() -> None:
         ChatTaskRunner(splits=splits, model=_model(), scorer=Numeric())
     line = "item 'n' of train: an answer holds no number; correct it, or choose another scorer"
     assert caught.value.line == line
+
+
+# --- what it can cost ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None, derandomize=True, database=None)
+@given(
+    skill=st.sampled_from([SKILL, "", "é漢🙂" * 20]),
+    item_ids=st.lists(st.sampled_from(["calm", "loud"]), unique=True),
+    size=st.integers(1, 3),
+    max_tokens=st.sampled_from([1, 2, 100]),
+)
+async def test_no_batch_uses_more_tokens_than_it_said_it_could(
+    skill: str, item_ids: list[str], size: int, max_tokens: int
+) -> None:
+    runner = ChatTaskRunner(
+        splits=SPLITS,
+        model=MeteredModel(SimulatedApprentice(), "target"),
+        scorer=ExactMatch(),
+        answer_instruction="Answer.",
+        max_tokens=max_tokens,
+    )
+    batch = _batch(*item_ids, size=size)
+    most = runner.usage_at_most(skill, batch)
+    with collecting_usage() as notes:
+        await runner.run(skill, batch)
+    assert most is not None
+    assert {note.role for note in most} == {note.role for note in notes} == {"target"}
+    assert sum(note.prompt_tokens for note in notes) <= sum(note.prompt_tokens for note in most)
+    assert sum(note.completion_tokens for note in notes) <= sum(note.completion_tokens for note in most)
+
+
+def test_without_a_longest_answer_nobody_knows_what_a_batch_costs() -> None:
+    assert _runner().usage_at_most(SKILL, _batch("calm")) is None
+
+
+def test_the_cost_of_an_item_nobody_has_is_refused() -> None:
+    runner = ChatTaskRunner(splits=SPLITS, model=_model(), scorer=ExactMatch(), max_tokens=9)
+    with pytest.raises(PortError) as raised:
+        runner.usage_at_most(SKILL, _batch("nobody"))
+    assert raised.value.code is ErrorCode.ROLLOUT_WRONG_ITEMS
+
+
+async def test_the_longest_answer_is_asked_for_and_part_of_the_fingerprint() -> None:
+    model = _model()
+    runner = ChatTaskRunner(splits=SPLITS, model=model, scorer=ExactMatch(), max_tokens=9)
+    await runner.run(SKILL, _batch("calm"))
+    assert [request.max_tokens for request in model.requests] == [9]
+    assert runner.fingerprint != _runner(model).fingerprint

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
+
+MOST_PAID_ANSWERS: Final = 2
+"""How many answers one call may pay for: an empty one costs tokens too, and is asked for once more."""
 
 
 class ChatErrorCode(StrEnum):
@@ -94,7 +97,10 @@ class ChatModel(Protocol):
         ...
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """The answer; raises ChatError when there is none. May be called concurrently."""
+        """The answer; raises ChatError when there is none. May be called concurrently.
+
+        Its usage adds up what was paid for, at most `MOST_PAID_ANSWERS` answers.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from typing import Final
+
 from burnish.application.usage import UsageNote, note_usage
-from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatModel, ChatRequest, Usage
+from burnish.infrastructure.models.chat import (
+    MOST_PAID_ANSWERS,
+    ChatAnswer,
+    ChatError,
+    ChatModel,
+    ChatRequest,
+    Usage,
+)
+
+_FORM_TOKENS: Final = 64  # what a server puts around the texts of a request
+
+
+def most_usage(request: ChatRequest, role: str) -> tuple[UsageNote, ...]:
+    """The most tokens one call can use: a token is at least a byte. ValueError when the request has no `max_tokens`."""
+    if request.max_tokens is None:
+        raise ValueError("nothing limits the answer to a request without max_tokens")
+    schema = "" if request.json_schema is None else json.dumps(dict(request.json_schema)) + request.schema_name
+    texts = (request.system, request.user, schema)
+    prompt_tokens = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) + _FORM_TOKENS
+    return (UsageNote(role, prompt_tokens, request.max_tokens),) * MOST_PAID_ANSWERS
 
 
 class MeteredModel:

@@ -1,26 +1,22 @@
-"""The patch proposer: a chat model reads rollouts and answers with edits."""
+"""The patch proposer: a chat model reads rollouts and answers with edits, suggestions or a whole new skill."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import json
 from dataclasses import replace
-from importlib.resources import files
 from typing import Final
 
-from burnish.application.log import get_logger
-from burnish.application.optimizer_ports import ReflectionInput
-from burnish.application.ports import PortError
-from burnish.application.result import ErrorCode
-from burnish.domain.edits import EditSource, Patch
-from burnish.domain.regions import RegionKind, front_matter_span, protection
+from burnish.application.optimizer_ports import Focus, ReflectionInput
+from burnish.domain.config import UpdateMode
+from burnish.domain.edits import Edit, EditOp, EditSource, Patch
 from burnish.domain.rollouts import Rollout
 from burnish.domain.runs import skill_hash
-from burnish.infrastructure.models.chat import ChatError, ChatModel, ChatRequest
-from burnish.infrastructure.optimizer.patch_reading import UnreadablePatchError, read_patch
-from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA, SCHEMA_NAME
-from burnish.infrastructure.optimizer.trajectories import cut_middle, show_rollouts
+from burnish.infrastructure.models.chat import ChatModel, ChatRequest
+from burnish.infrastructure.optimizer.asking import Question
+from burnish.infrastructure.optimizer.chat_role import ChatRole
+from burnish.infrastructure.optimizer.prompt_sections import memory_section, skill_sections, together, tried_section
+from burnish.infrastructure.optimizer.prompt_texts import PromptName, Prompts
+from burnish.infrastructure.optimizer.trajectories import TrajectoryLimits, TrajectoryView, show_rollouts
+from burnish.infrastructure.optimizer.update_answers import ANSWERS, instructions
 
 PURPOSE: Final = "reflect"
 TRAJECTORY_TOKENS: Final = 12_000
@@ -28,154 +24,106 @@ TRAJECTORY_TOKENS: Final = 12_000
 COMPLAINT_TOKENS: Final = 1_200
 """About what the repair round adds to the first question at most."""
 
-_PACKAGE: Final = "burnish.infrastructure.optimizer"
-_INSTRUCTIONS: Final = "prompts/reflect/SKILL.md"
-_SHOWN_ANSWER_TOKENS: Final = 1_000  # of an unreadable answer, in the repair round
-_FORM: Final = '{"reasoning": "…", "edits": [{"op": "…", "target": "…", "content": "…"}]}'
+_ANALYSTS: Final = {
+    Focus.FAILURES: PromptName.ANALYST_ERROR,
+    Focus.SUCCESSES: PromptName.ANALYST_SUCCESS,
+    Focus.MIXED: PromptName.ANALYST_MIXED,
+}
 
-_log = get_logger(__name__)
 
+class ChatPatchProposer(ChatRole[ReflectionInput, Patch]):
+    """Asks a model once for what the update mode wants, and once more when its answer is unreadable.
 
-class ChatPatchProposer:
-    """Asks a model once for edits, and once more when its answer is no patch.
-
-    Each trajectory is cut to `trajectory_tokens`, an answer has at most `max_tokens`; ValueError when either is below 1.
+    An answer has at most `max_tokens`, one with a whole skill at most `rewrite_tokens`. ValueError when a limit is none.
     """
 
     def __init__(
-        self, model: ChatModel, *, trajectory_tokens: int = TRAJECTORY_TOKENS, max_tokens: int = 4_096
+        self,
+        model: ChatModel,
+        *,
+        prompts: Prompts | None = None,
+        max_tokens: int = 4_096,
+        rewrite_tokens: int = 16_384,
+        trajectory_tokens: int = TRAJECTORY_TOKENS,
+        trajectory_view: TrajectoryView = "full",
+        obs_chars: int = 0,
     ) -> None:
-        if trajectory_tokens < 1 or max_tokens < 1:
-            raise ValueError(f"trajectory_tokens={trajectory_tokens} and max_tokens={max_tokens} must be at least 1")
-        self._model = model
-        self._trajectory_tokens = trajectory_tokens
+        self._instructions = instructions(prompts, _ANALYSTS)
+        self._limits = TrajectoryLimits(tokens=trajectory_tokens, view=trajectory_view, obs_chars=obs_chars)
         self._max_tokens = max_tokens
-        self._instructions = reflect_instructions()
-
-    @property
-    def fingerprint(self) -> str:
-        """A SHA-256 over the model, the instructions and the limits: what else decides about an answer is the request."""
-        parts = [self._model.fingerprint, self._instructions, self._trajectory_tokens, self._max_tokens]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        self._rewrite_tokens = rewrite_tokens
+        identity = (*self._instructions.values(), self._limits.identity)
+        super().__init__(model, *identity, max_tokens=max_tokens, rewrite_tokens=rewrite_tokens)
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
-        """The model's edits, none cut away; an empty patch, without a call, when there is no rollout to show.
+        """What the model proposes, none of it cut away; an empty patch, without a call, when there is no rollout to show.
 
-        Each edit has its source (failure as soon as one failure was shown) and the hash of the skill it was written for;
-        its support is unknown. Raises PortError: UNREADABLE_PATCH when both answers are no patch, PROPOSER_CALL_FAILED
-        when the model gives none.
+        Each edit has its source (of mixed rollouts failure as soon as one failure was shown), the hash of the skill it was
+        written for, and as support what the model says, or the number of rollouts shown when it says nothing that can be.
+        Raises PortError: UNREADABLE_PATCH when both answers are unreadable, PROPOSER_CALL_FAILED when the model gives none.
         """
-        shown = _shown(reflection)
-        if not shown:
+        patch = await self._answer(reflection)
+        if patch is None:
             return Patch()
-        request = self.request(reflection)
-        patch = await self._ask(request, reflection.current_skill)
+        shown = _shown(reflection)
         source = EditSource.SUCCESS if all(rollout.is_success for rollout in shown) else EditSource.FAILURE
         version = skill_hash(reflection.current_skill)
-        return replace(patch, edits=tuple(replace(edit, source=source, skill_version=version) for edit in patch.edits))
+        edits = (
+            replace(edit, source=source, skill_version=version, support_count=_support(edit, len(shown)))
+            for edit in patch.edits
+        )
+        return replace(patch, edits=tuple(edits))
 
     def request(self, reflection: ReflectionInput) -> ChatRequest:
-        """What the model is asked first."""
-        return ChatRequest(
-            system=self._instructions,
-            user=_question(reflection, _shown(reflection), self._trajectory_tokens),
+        """What the model is asked first, also about no rollout at all."""
+        return self._asking(reflection, _shown(reflection)).request
+
+    def _question(self, request: ReflectionInput) -> Question[Patch] | None:
+        shown = _shown(request)
+        if not shown:
+            return None
+        return self._asking(request, shown)
+
+    def _asking(self, request: ReflectionInput, shown: tuple[Rollout, ...]) -> Question[Patch]:
+        mode = request.update_mode
+        answer = ANSWERS[mode]
+        return Question(
             purpose=PURPOSE,
-            json_schema=PATCH_SCHEMA,
-            schema_name=SCHEMA_NAME,
-            max_tokens=self._max_tokens,
-            seed=reflection.seed or None,
+            system=self._instructions[request.focus, mode],
+            user=_asked(request, shown, self._limits),
+            form=answer.form,
+            read=lambda text: answer.read(text, request.current_skill),
+            max_tokens=self._rewrite_tokens if mode is UpdateMode.FULL_REWRITE_MINIBATCH else self._max_tokens,
+            seed=request.seed,
         )
-
-    async def _ask(self, request: ChatRequest, skill: str) -> Patch:
-        """The patch in the first answer, or in the second.
-
-        Read in a thread: the repair of a badly broken answer can take seconds, while other calls must go on.
-        """
-        answer = await self._complete(request)
-        try:
-            return await asyncio.to_thread(read_patch, answer, skill)
-        except UnreadablePatchError as error:
-            problem = str(error)
-        _log.warning("reflect.unreadable_answer", round=1, problem=problem, characters=len(answer))
-        answer = await self._complete(replace(request, user=request.user + _complaint(answer, problem)))
-        try:
-            return await asyncio.to_thread(read_patch, answer, skill)
-        except UnreadablePatchError as error:
-            _log.warning("reflect.unreadable_answer", round=2, problem=str(error), characters=len(answer))
-            raise PortError(ErrorCode.UNREADABLE_PATCH) from error
-
-    async def _complete(self, request: ChatRequest) -> str:
-        try:
-            return (await self._model.complete(request)).text
-        except ChatError as error:
-            _log.warning("reflect.call_failed", code=error.code.value, attempts=error.attempts)
-            raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
-
-
-def reflect_instructions() -> str:
-    """What the optimizer is told, as shipped, without its front matter."""
-    text = files(_PACKAGE).joinpath(_INSTRUCTIONS).read_text(encoding="utf-8")
-    return text[front_matter_span(text).end :].strip()
 
 
 def _shown(reflection: ReflectionInput) -> tuple[Rollout, ...]:
-    """The rollouts the model gets to see: with an answer, and failed ones only where successes are not wanted."""
+    """The rollouts the model gets to see: with an answer, of its focus, and failures only where no success is wanted."""
+    wants_failures = reflection.focus is not Focus.SUCCESSES
+    wants_successes = reflection.focus is not Focus.FAILURES and reflection.include_successes
     return tuple(
         rollout
         for rollout in reflection.rollouts
-        if rollout.error is None and (reflection.include_successes or not rollout.is_success)
+        if rollout.error is None and (wants_successes if rollout.is_success else wants_failures)
     )
 
 
-def _question(reflection: ReflectionInput, shown: tuple[Rollout, ...], trajectory_tokens: int) -> str:
+def _support(edit: Edit, shown: int) -> int:
+    """What the model says the edit's support is, if that can be; a whole skill stands for all rollouts."""
+    told = edit.support_count
+    return told if told is not None and 1 <= told <= shown and edit.op is not EditOp.REWRITE else shown
+
+
+def _asked(reflection: ReflectionInput, shown: tuple[Rollout, ...], limits: TrajectoryLimits) -> str:
     """The user message: what a batch's calls share comes first (prefix caches), the rollouts come last."""
     failures = sum(not rollout.is_success for rollout in shown)
-    sections = [_skill_section(reflection.current_skill)]
-    protected = _protected_parts(reflection.current_skill)
-    if protected:
-        named = "\n".join(f"- {part}" for part in protected)
-        sections.append(
-            f"# Protected parts\n\nDo not edit these parts of the skill, and take no target from them:\n\n{named}"
-        )
-    if reflection.meta_skill_memory.strip():
-        memory = reflection.meta_skill_memory.strip()
-        sections.append(f"# What earlier epochs taught about editing this skill\n\n<memory>\n{memory}\n</memory>")
-    sections.append(f"# Edit budget\n\n{_budget(reflection.edit_budget)}")
-    sections.append(
+    answer = ANSWERS[reflection.update_mode]
+    return together(
+        skill_sections(reflection.current_skill, if_empty=answer.if_empty),
+        memory_section(reflection.meta_skill_memory),
+        tried_section(reflection.tried),
+        answer.budget(reflection.edit_budget),
         f"# Rollouts with this skill: {failures} failed, {len(shown) - failures} succeeded\n\n"
-        + show_rollouts(shown, trajectory_tokens=trajectory_tokens)
-    )
-    sections.append(f"# Your answer\n\nOne JSON object and nothing else: {_FORM}")
-    return "\n\n".join(sections)
-
-
-def _skill_section(skill: str) -> str:
-    if not skill.strip():
-        return "# Current skill\n\nThe skill is still empty: every edit must be an append."
-    return f"# Current skill\n\nEverything between the two tags:\n\n<skill>\n{skill}\n</skill>"
-
-
-def _protected_parts(skill: str) -> list[str]:
-    """The parts of this skill that edits must leave alone, by name, each kind once."""
-    guard = protection(skill)
-    kinds = {region.kind for region in guard.regions}
-    parts = ["the front matter, from the first line to the second `---`"] if guard.front_matter else []
-    return parts + [
-        f"everything from `{kind.start_marker}` to `{kind.end_marker}`" for kind in RegionKind if kind in kinds
-    ]
-
-
-def _budget(edit_budget: int | None) -> str:
-    if edit_budget is None:
-        return "Propose no more edits than the evidence asks for, the most useful first."
-    return f"Propose at most {edit_budget} edit{'' if edit_budget == 1 else 's'}, the most useful first."
-
-
-def _complaint(answer: str, problem: str) -> str:
-    """What the repair round adds to the first question."""
-    shown = cut_middle(answer, _SHOWN_ANSWER_TOKENS)
-    return (
-        "\n\n# Your answer could not be read\n\nYou have answered this already, with:\n\n"
-        f"<answer>\n{shown}\n</answer>\n\nThis is no patch: {problem}. Give the same edits again as one JSON object,"
-        " with quotation marks and line breaks inside texts escaped, and write nothing before or after it."
+        + show_rollouts(shown, limits),
     )

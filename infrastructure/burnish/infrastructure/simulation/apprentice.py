@@ -13,7 +13,7 @@ from burnish.infrastructure.simulation.rules import (
     slot_values,
     write_answer,
 )
-from burnish.infrastructure.simulation.usage import estimated_usage
+from burnish.infrastructure.simulation.usage import answered
 
 
 class SimulatedApprentice:
@@ -35,13 +35,16 @@ class SimulatedApprentice:
         return f"simulated-apprentice(noise={self._noise!r}, seed={self._seed})"
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """The code that follows from the rules, UNROUTED without a rule that fits; never raises."""
+        """The code that follows from the rules, UNROUTED without a rule that fits.
+
+        Raises ChatError (TRUNCATED) when it may not be so long.
+        """
         rules = parse_rules(request.system)
         text = answer(rules, request.user)
         identity = (self._seed, request.seed, request.user, request.system)
         if self._noise and draw("slip", *identity) < self._noise:
             text = _slip(rules, request.user, draw("which slip", *identity))
-        return ChatAnswer(text=text, usage=estimated_usage(request, text))
+        return answered(request, text)
 
     async def aclose(self) -> None:
         """Nothing is open."""

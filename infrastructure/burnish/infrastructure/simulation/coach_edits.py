@@ -7,6 +7,7 @@ edit is tried on the document first: what is returned does what its function's n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from burnish.domain.edits import Edit, EditOp, Patch, apply_patch
@@ -92,15 +93,22 @@ def harm(draft: Draft, knowledge: Sequence[RuleLine], chance: Callable[[str], fl
         if known.intersection(line.rules)
         for edit in _deletions(draft.skill, line)
     ]
-    before = _wrongness(stated, right)
+    before = wrongness(stated, right)
     ways = [contradictions, deletions] if chance("contradict or delete") < 0.5 else [deletions, contradictions]
     for edits in ways:
         start = int(chance("which") * len(edits))
         for edit in edits[start:] + edits[:start]:
             after = draft.with_edit(edit)
-            if after is not None and _wrongness(parse_rules(after.document).stated, right) > before:
+            if after is not None and wrongness(parse_rules(after.document).stated, right) > before:
                 return edit
     return None
+
+
+def wrongness(stated: Sequence[Rule], right: AbstractSet[Rule]) -> int:
+    """How many right rules are missing, and how many of those are contradicted, together."""
+    keys = {rule.key for rule in right}
+    contradicting = sum(rule.key in keys and rule not in right for rule in stated)
+    return len(right - set(stated)) + contradicting
 
 
 def _ways_to_teach(skill: str, line: RuleLine) -> Iterator[Edit]:
@@ -141,13 +149,6 @@ def _contradictions(knowledge: Sequence[RuleLine], victims: set[Rule]) -> Iterat
             for value in sorted({rule.value for rule in rules if rule.slot == first.slot} - {first.value}):
                 wrong = line.text[:at] + value + line.text[at + len(first.value) :]
                 yield Edit(EditOp.APPEND, wrong)
-
-
-def _wrongness(stated: Sequence[Rule], right: set[Rule]) -> int:
-    """How many right rules are missing, and how many of those are contradicted, together."""
-    keys = {rule.key for rule in right}
-    contradicting = sum(rule.key in keys and rule not in right for rule in stated)
-    return len(right.difference(stated)) + contradicting
 
 
 def _choose(texts: Sequence[str], chance: float) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from burnish.application.ports import PortError
 from burnish.application.result import ErrorCode
+from burnish.application.usage import UsageNote
 from burnish.domain.rollouts import SPLITS, Rollout, RolloutBatch, sample_items
 from burnish.infrastructure.models.chat import ChatError, ChatModel, ChatRequest
+from burnish.infrastructure.models.metered import most_usage
 from burnish.infrastructure.tasks.items import Item, item_json
 from burnish.infrastructure.tasks.prompt_template import PromptTemplate
 from burnish.infrastructure.tasks.refusals import DataError, shown
@@ -21,6 +23,7 @@ _RUNNER_VERSION = 1
 """Counts up when a prompt is put together, or a seed derived, in another way."""
 
 _SEED_BITS = 31
+_ROLE = "target"
 
 
 class ChatTaskRunner:
@@ -28,8 +31,9 @@ class ChatTaskRunner:
 
     The system prompt is the skill and then, after a blank line, the answer instruction, if there is one; it is the same
     for every item, so that servers can reuse its prefix. The user message is the template with the item's fields. A call
-    that the model failed is a rollout with the model's code as `error`. Raises DataError when the template is none, or
-    when an item lacks a field of it or cannot be judged by the scorer.
+    that the model failed is a rollout with the model's code as `error`. An answer has at most `max_tokens`; None: as many
+    as the model's own settings allow. Raises DataError when the template is none, or when an item lacks a field of it or
+    cannot be judged by the scorer.
     """
 
     def __init__(
@@ -40,25 +44,32 @@ class ChatTaskRunner:
         scorer: Scorer,
         template: str = "{question}",
         answer_instruction: str = "",
+        max_tokens: int | None = None,
     ) -> None:
         self._model = model
         self._scorer = scorer
         self._template = PromptTemplate(template)
         self._answer_instruction = answer_instruction
+        self._max_tokens = max_tokens
         self._items = {split: {item.item_id: item for item in splits.named(split)} for split in SPLITS}
+        self._by_fingerprint: dict[str, Item] = {}
         self._refuse_unusable_items()
 
     @property
     def fingerprint(self) -> str:
         """A SHA-256 over model, template, answer instruction and scorer; the items have fingerprints of their own."""
-        parts = {
+        return hashlib.sha256(json.dumps(self._parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _parts(self) -> dict[str, object]:
+        return {
             "answer_instruction": self._answer_instruction,
+            "max_tokens": self._max_tokens,
             "model": self._model.fingerprint,
             "runner": _RUNNER_VERSION,
             "scorer": self._scorer.fingerprint,
             "template": self._template.text,
         }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     async def item_ids(self, split: str) -> Sequence[str]:
         """The split's items, in the order of its files; none for a split that is not train, val or test."""
@@ -70,7 +81,7 @@ class ChatTaskRunner:
 
     def item_fingerprint(self, split: str, item_id: str) -> str:
         """A SHA-256 over all fields of the item. Raises LookupError when the split has no such item."""
-        return hashlib.sha256(item_json(self._items[split][item_id]).encode()).hexdigest()
+        return _fingerprint(self._items[split][item_id])
 
     async def run(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
         """One rollout an item, one after another: burnish asks for single items, and for many of them at once.
@@ -78,27 +89,48 @@ class ChatTaskRunner:
         Raises PortError: `ROLLOUT_WRONG_ITEMS` with the id of an item the split does not have, before the first call;
         `ROLLOUT_INVALID_SCORE` with the id of the item whose scorer raised.
         """
+        return [await self._try(item, self._request(skill, item, batch)) for item in self._asked(batch)]
+
+    def usage_at_most(self, skill: str, batch: RolloutBatch) -> Sequence[UsageNote] | None:
+        """The most tokens `run` can use; None when nothing limits the answers. Raises PortError as `run` does."""
+        if self._max_tokens is None:
+            return None
+        requests = [self._request(skill, item, batch) for item in self._asked(batch)]
+        return [note for request in requests for note in most_usage(request, _ROLE)]
+
+    def request(self, skill: str, batch: RolloutBatch, item_id: str) -> ChatRequest:
+        """What the model is asked about an item of the batch's split. Raises LookupError when the split does not have it."""
+        return self._request(skill, self._items[batch.split][item_id], batch)
+
+    def text_behind(self, digest: str) -> str | None:
+        """What the runner's or an item's fingerprint was made from, for people to compare."""
+        if digest == self.fingerprint:
+            return json.dumps(self._parts, sort_keys=True, indent=1)
+        if not self._by_fingerprint:
+            self._by_fingerprint = {
+                _fingerprint(item): item for items in self._items.values() for item in items.values()
+            }
+        item = self._by_fingerprint.get(digest)
+        return None if item is None else json.dumps(json.loads(item_json(item)), indent=1, ensure_ascii=False)
+
+    def _asked(self, batch: RolloutBatch) -> list[Item]:
         items = self._items.get(batch.split, {})
         item_ids = batch.item_ids or sample_items(tuple(items), batch.size, seed=batch.seed)
         for item_id in item_ids:
             if item_id not in items:
                 raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item_id)
-        system = self._system(skill)
-        return [await self._try(system, items[item_id], batch) for item_id in item_ids]
+        return [items[item_id] for item_id in item_ids]
 
-    def request(self, skill: str, batch: RolloutBatch, item_id: str) -> ChatRequest:
-        """What the model is asked about an item of the batch's split. Raises LookupError when the split does not have it."""
-        return self._request(self._system(skill), self._items[batch.split][item_id], batch)
+    def _request(self, skill: str, item: Item, batch: RolloutBatch) -> ChatRequest:
+        return ChatRequest(
+            system="\n\n".join(filter(None, (skill, self._answer_instruction))),
+            user=self._template.render(item),
+            purpose="rollout",
+            max_tokens=self._max_tokens,
+            seed=_item_seed(batch, item.item_id),
+        )
 
-    def _system(self, skill: str) -> str:
-        return "\n\n".join(filter(None, (skill, self._answer_instruction)))
-
-    def _request(self, system: str, item: Item, batch: RolloutBatch) -> ChatRequest:
-        user = self._template.render(item)
-        return ChatRequest(system=system, user=user, purpose="rollout", seed=_item_seed(batch, item.item_id))
-
-    async def _try(self, system: str, item: Item, batch: RolloutBatch) -> Rollout:
-        request = self._request(system, item, batch)
+    async def _try(self, item: Item, request: ChatRequest) -> Rollout:
         try:
             answer = await self._model.complete(request)
         except ChatError as error:
@@ -139,6 +171,10 @@ class ChatTaskRunner:
 def trajectory_of(request: ChatRequest, answer: str) -> str:
     """A question and its answer, as the optimizer gets to read them."""
     return f"[user]\n{request.user}\n\n[agent]\n{answer}"
+
+
+def _fingerprint(item: Item) -> str:
+    return hashlib.sha256(item_json(item).encode()).hexdigest()
 
 
 def _item_seed(batch: RolloutBatch, item_id: str) -> int:
