@@ -27,8 +27,9 @@ from burnish.presentation.kept_runs import (
     read_history,
     run_so_far,
 )
+from burnish.presentation.recordings import export_run, import_run
 from burnish.presentation.run_folder import SUMMARY
-from burnish.presentation.training import RUNS, export_run
+from burnish.presentation.training import RUNS
 
 runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
 
@@ -230,3 +231,20 @@ def export(
     with without_log():
         recording = answer(export_run(folder, out, os.environ))
     typer.echo(f"{shown_path(out)}: {len(recording.entries)} answers of run {recording.about['run_id']}")
+
+
+@runs_app.command(name="import")
+def import_recording(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The recording.", show_default=False)],
+    *,
+    out_root: Annotated[
+        Path | None, typer.Option("--out-root", metavar="DIR", help="The run folder.", show_default="runs/<run id>")
+    ] = None,
+) -> None:
+    """Make a run folder of a recording, so that `burnish train TASK.yaml --out-root DIR` goes on from its answers.
+
+    Example: burnish runs import demo.recording --out-root runs/again
+    """
+    with without_log():
+        imported = answer(import_run(file, out_root, os.environ))
+    typer.echo(f"{shown_path(imported.folder)}: {imported.answers} answers of run {imported.run_id}")

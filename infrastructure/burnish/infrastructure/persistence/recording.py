@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -74,7 +75,7 @@ def read_recording(path: Path) -> Recording:
         raise RecordingError(f"{path}: there is no such file: make one with burnish runs export") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise RecordingError(f"{path}: is no recording, or a damaged one: export the run again") from error
-    first, *lines = content.splitlines() or [""]
+    first, *lines = content.removesuffix("\n").split("\n")  # an answer may hold what else ends a line, such as U+2028
     try:
         head = _HEAD.validate_json(first)
     except ValidationError as error:
@@ -95,11 +96,14 @@ class ReplayJournal:
 
     def __init__(self, recording: Recording) -> None:
         self._entries = {entry.key: entry for entry in recording.entries}
+        self.missed: str | None = None
+        """The key of the first call that was not in it."""
 
     async def find(self, run_id: str, key: str) -> JournalEntry | None:
         """The recorded answer. Raises PortError with `skill_training.replay.unknown_call` when there is none."""
         entry = self._entries.get(key)
         if entry is None:
+            self.missed = self.missed or key
             raise PortError(ErrorCode.REPLAY_UNKNOWN_CALL, *explain_miss(key, self._entries))
         return entry
 
@@ -133,11 +137,13 @@ _PARTS = {
 def explain_miss(key: str, known: Iterable[str]) -> tuple[str, ...]:
     """The call that is missing, the nearest recorded one, and the parts in which they differ, as short texts."""
     asked = _read_key(key)
-    same_kind = [candidate for candidate in known if _read_key(candidate)[:1] == asked[:1]]
+    same_kind = [parts for parts in map(_read_key, known) if parts[:1] == asked[:1]]
     if not same_kind:
         return (_shown(asked), "no call of this kind was recorded")
-    nearest = max(same_kind, key=lambda candidate: _likeness(asked, _read_key(candidate)))
-    found = _read_key(nearest)
+    equal = [_equal_parts(asked, parts) for parts in same_kind]
+    most = max(equal)
+    nearest = [parts for parts, count in zip(same_kind, equal, strict=True) if count == most]
+    found = nearest[0] if len(nearest) == 1 else max(nearest, key=lambda parts: _likeness(asked, parts))
     names = _PARTS.get(str(asked[0]), ())
     differing = [
         names[place] if place < len(names) else f"part {place + 1}"
@@ -147,11 +153,17 @@ def explain_miss(key: str, known: Iterable[str]) -> tuple[str, ...]:
     return (_shown(asked), f"nearest recorded: {_shown(found)}", f"differs in: {', '.join(differing) or 'length'}")
 
 
-def _likeness(one: list[object], other: list[object]) -> tuple[int, float]:
-    equal = sum(1 for left, right in zip(one, other, strict=False) if left == right)
-    return equal, difflib.SequenceMatcher(None, str(one), str(other)).ratio() if equal else 0.0
+def _equal_parts(one: list[object], other: list[object]) -> int:
+    return sum(1 for left, right in zip(one, other, strict=False) if left == right)
 
 
+def _likeness(one: list[object], other: list[object]) -> float:
+    """Of the parts in which they differ: what is equal tells keys of equally many equal parts not apart."""
+    differing = [(str(left), str(right)) for left, right in zip(one, other, strict=False) if left != right]
+    return sum(difflib.SequenceMatcher(None, left, right).ratio() for left, right in differing)
+
+
+@lru_cache(maxsize=1 << 14)  # every call that is missing is compared with all that were recorded
 def _read_key(key: str) -> list[object]:
     try:
         parts = json.loads(key)
