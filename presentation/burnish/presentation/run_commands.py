@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from burnish.application.result import ErrorKind
-from burnish.domain.gate import GateAction
 from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.infrastructure.tasks.refusals import shown_path
 from burnish.presentation.exits import answer, checked, refuse, without_log
@@ -27,6 +26,7 @@ from burnish.presentation.kept_runs import (
     read_history,
     run_so_far,
 )
+from burnish.presentation.plain_table import DECISIONS, NOTHING, print_table, score_text
 from burnish.presentation.recordings import export_run, import_run
 from burnish.presentation.run_folder import SUMMARY
 from burnish.presentation.training import RUNS
@@ -35,15 +35,6 @@ runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", 
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The run folder.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
-
-_NONE = "-"
-
-_DECISIONS = {
-    GateAction.ACCEPT_NEW_BEST: "accepted, new best",
-    GateAction.ACCEPT: "accepted",
-    GateAction.REJECT: "rejected",
-    None: "no decision",
-}
 
 
 @runs_app.command(name="list")
@@ -68,7 +59,7 @@ def list_runs(
             typer.echo(json.dumps(_as_json(run)))
     elif runs:
         heads = ("folder", "run", "task", "ended", "start", "selected", "steps")
-        _print_table(heads, [_listed(run) for run in runs])
+        print_table(heads, [_listed(run) for run in runs])
     elif kept_run(place) is not None:
         refuse(f"{shown_path(place)}: is a run folder itself: use burnish runs show, or name the directory it is in")
     else:
@@ -81,7 +72,7 @@ def show(folder: Folder, *, as_json: AsJson = False) -> None:
 
     Example: burnish runs show runs/demo
     """
-    kept = _known(folder)
+    kept = known_folder(folder)
     records, so_far = checked(lambda: read_history(folder)), None
     if kept.ended == UNFINISHED:
         with without_log():
@@ -105,13 +96,13 @@ def delete(
 
     Example: burnish runs delete runs/demo --yes
     """
-    kept = _known(folder)
+    kept = known_folder(folder)
     if folder.is_symlink():
         refuse(f"{shown_path(folder)}: is a link: name the folder it leads to")
     if not yes:
         if not sys.stdin.isatty():
             refuse(f"{shown_path(folder)}: nobody can be asked here whether to delete it: say --yes")
-        if not typer.confirm(f"Delete run {kept.run_id or _NONE} ({kept.ended}) in {shown_path(folder)}?"):
+        if not typer.confirm(f"Delete run {kept.run_id or NOTHING} ({kept.ended}) in {shown_path(folder)}?"):
             typer.echo("nothing was deleted")
             return
     with without_log():
@@ -123,7 +114,7 @@ def delete(
         typer.echo(f"the folder stays, it holds other files: {names}{more}")
 
 
-def _known(folder: Path) -> KeptRun:
+def known_folder(folder: Path) -> KeptRun:
     """What the folder holds; ends the command when it is no run folder."""
     if not folder.exists():
         refuse(f"{shown_path(folder)}: does not exist: see burnish runs list", ErrorKind.NOT_FOUND)
@@ -167,55 +158,43 @@ def _as_json(run: KeptRun) -> dict[str, object]:
 def _listed(run: KeptRun) -> tuple[str, ...]:
     return (
         shown_path(Path(run.folder.name)),
-        run.run_id or _NONE,
-        run.task or _NONE,
+        run.run_id or NOTHING,
+        run.task or NOTHING,
         run.ended,
-        _score(run.baseline_score),
-        _score(run.selected_score),
-        _NONE if run.steps is None else str(run.steps),
+        score_text(run.baseline_score),
+        score_text(run.selected_score),
+        NOTHING if run.steps is None else str(run.steps),
     )
 
 
 def _print_run(run: KeptRun, records: Sequence[StepRecord]) -> None:
-    typer.echo(f"run {run.run_id or _NONE}: task {run.task or _NONE}, {run.ended}, {run.steps or 0} steps")
+    typer.echo(f"run {run.run_id or NOTHING}: task {run.task or NOTHING}, {run.ended}, {run.steps or 0} steps")
     if run.code is not None:
         typer.echo(f"failure: {run.code}")
-    typer.echo(f"validation: {_score(run.baseline_score)} at the start, {_score(run.selected_score)} selected")
+    typer.echo(f"validation: {score_text(run.baseline_score)} at the start, {score_text(run.selected_score)} selected")
     for warning in run.warnings:
         typer.echo(f"warning: {warning}")
     if not records:
         return
     typer.echo("")
     heads = ("step", "epoch", "decision", "reason", "candidate", "against", "edits", "characters")
-    _print_table(heads, [_row(record) for record in records])
+    print_table(heads, [_row(record) for record in records])
 
 
 def _row(record: StepRecord) -> tuple[str, ...]:
-    candidate = _score(record.candidate_score)
+    candidate = score_text(record.candidate_score)
     if record.candidate_score is None and record.ceiling is not None:
         candidate = f"≤ {record.ceiling:.4f}"  # stopped early
     return (
         str(record.step),
         str(record.epoch),
-        _DECISIONS[record.action],
+        DECISIONS[record.action],
         record.code or record.reason.value,
         candidate,
-        _score(record.compared_with),
+        score_text(record.compared_with),
         f"{record.applied} of {record.proposed}",
         str(record.skill_characters),
     )
-
-
-def _score(score: float | None) -> str:
-    return _NONE if score is None else f"{score:.4f}"
-
-
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest text, no blanks at the end of a line."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
 
 
 @runs_app.command()

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from pydantic import SecretStr
 
@@ -39,6 +40,14 @@ OPTIMIZER_TOKENS = 4_096
 """Longest answer of the optimizer when the task does not say."""
 
 
+class TaskPorts(TypedDict):
+    """The parameters of `open_app` that a task brings."""
+
+    rollouts: ChatTaskRunner
+    proposer: ChatPatchProposer
+    workers: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """Everything a run of a task needs; `digest` names what it is: settings, skill and items."""
@@ -58,6 +67,11 @@ class Task:
     def is_simulated(self) -> bool:
         """Whether a role is played by a simulation, so that scores say nothing about any real model."""
         return any(model.startswith(SIMULATED) for model in self.models.values())
+
+    @property
+    def ports(self) -> TaskPorts:
+        """What a run of the task asks, whether it is trained or run again from its answers."""
+        return TaskPorts(rollouts=self.runner, proposer=self.proposer, workers=self.workers)
 
 
 @asynccontextmanager

@@ -145,8 +145,7 @@ async def _train(
         with _kept_on_disk():
             folder.write_config(effective, replace=False)
         async with open_app(
-            rollouts=task.runner,
-            proposer=task.proposer,
+            **task.ports,
             checkpoints=stores.checkpoints,
             runs=stores.runs,
             memory=stores.memory,
@@ -154,7 +153,6 @@ async def _train(
             journal=stores.journal if recording is None else ReplayJournal(recording),
             secrets=secrets,
             sinks=(mark := _StartMark(folder, timing), *sinks),
-            workers=task.workers,
             actor=user_name(),
         ) as app:
             is_ours = True
