@@ -163,7 +163,7 @@ def test_an_empty_folder_is_used(recording: Path, tmp_path: Path) -> None:
 
 
 def packed(head: Mapping[str, object], *lines: str) -> bytes:
-    return gzip.compress("".join(f"{line}\n" for line in (json.dumps(head), *lines)).encode())
+    return gzip.compress("".join(f"{line}\n" for line in (json.dumps(head), *lines)).encode(), mtime=0)
 
 
 HEAD = {"format": "burnish-recording", "version": 1, "answers": 1, "about": {"run_id": "run-1"}}

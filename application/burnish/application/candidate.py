@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from burnish.application.passes import Pass
@@ -13,6 +13,8 @@ from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateAction, GateEvaluation, GateMode, evaluate_gate, pair_scores, project_score
 from burnish.domain.rollouts import Outcomes
 from burnish.domain.runs import StepReason, StepRecord, skill_hash
+
+_NOT_TRIED = Pass()
 
 
 class CandidatePasses(Protocol):
@@ -29,7 +31,10 @@ class CandidatePasses(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the gate made of a candidate; scores are None when not measured, `score` also when the pass was stopped."""
+    """What the gate made of a candidate; scores are None when not measured, `score` also when the pass was stopped.
+
+    `tried` is its validation pass, as far as it went.
+    """
 
     action: GateAction | None
     reason: StepReason
@@ -41,6 +46,7 @@ class Verdict:
     held_in_score: float | None = None
     compared_with: float | None = None
     skill: ScoredSkill | None = None
+    tried: Pass = _NOT_TRIED
 
     def record(self, *, step: int, epoch: int, kept: str) -> StepRecord:
         """The record of this decision; `kept` is the current skill after it."""
@@ -85,11 +91,12 @@ async def judge_candidate(
             reason=StepReason.GATE,
             ceiling=validated.stopped.score,
             compared_with=state.current.score(config),
+            tried=validated.scored,
         )
     outcomes = validated.scored.outcomes
     pairs = pair_scores(outcomes, state.current.outcomes, state.best.outcomes)
     if is_inconclusive(validated.scored, config) or not pairs.items:
-        return NO_ANSWERS
+        return replace(NO_ANSWERS, tried=validated.scored)
 
     def project(scores: tuple[float, float] | None) -> float:
         return 0.0 if scores is None else project_score(*scores, config.gate_metric, config.mixed_weight)
@@ -104,7 +111,7 @@ async def judge_candidate(
         held_pairs = pair_scores(tried.outcomes, trained.outcomes, None)
         unclear = is_inconclusive(tried, config) or is_inconclusive(trained, config)
         if unclear or held_pairs.current is None or not held_pairs.items:
-            return NO_ANSWERS
+            return replace(NO_ANSWERS, tried=validated.scored)
         held_in, trained_pair = held_pairs.candidate, held_pairs.current
     hard, soft = pairs.candidate
     result = evaluate_gate(
@@ -135,4 +142,5 @@ async def judge_candidate(
         held_in_score=result.candidate_held_in_score if two_split else None,
         compared_with=current_score,
         skill=ScoredSkill(candidate, outcomes),
+        tried=validated.scored,
     )

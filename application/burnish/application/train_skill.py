@@ -16,7 +16,6 @@ from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slo
 from burnish.application.events import (
     Aggregated,
     Applied,
-    PassScored,
     Reflected,
     RunFinished,
     RunStarted,
@@ -45,6 +44,7 @@ from burnish.application.run_rules import (
 )
 from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
+from burnish.application.telling import pass_scored
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import ApplyReport, Patch, apply_patch
@@ -105,25 +105,26 @@ async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) 
     # 2 reflect
     with ports.telemetry.stage(Stage.REFLECT):
         proposed, code = await _or_code(_reflect(state, rollouts, budget, ports.proposer))
-    await tell(Reflected(**at, proposed=len(proposed.edits), code=code))
+    await tell(Reflected(**at, proposed=len(proposed.edits), code=code, patches=(proposed,)))
     # 3 aggregate
     with ports.telemetry.stage(Stage.AGGREGATE):
         merged, code = await _or_code(ports.aggregator.aggregate((proposed,)), code)
-    await tell(Aggregated(**at, edits=len(merged.edits)))
+    await tell(Aggregated(**at, edits=len(merged.edits), patch=merged))
     # 4 select
     with ports.telemetry.stage(Stage.SELECT):
         ranked, code = await _or_code(ports.selector.select(merged, budget), code)
         selected = replace(ranked, edits=ranked.edits[:budget])
-    await tell(Selected(**at, learning_rate=budget, edits=selected.edits))
+    await tell(Selected(**at, learning_rate=budget, edits=selected.edits, reasoning=ranked.reasoning))
     # 5 apply
     with ports.telemetry.stage(Stage.APPLY):
         report = apply_patch(state.current.text, selected)
-    await tell(Applied(**at, applied=report.applied, failed=report.failed))
+    await tell(Applied(**at, applied=report.applied, failed=report.failed, candidate=report.content))
     # 6 gate
     with ports.telemetry.stage(Stage.GATE):
         reason = _why_no_candidate(code, proposed, selected, report)
         if reason is None:
             verdict = await judge_candidate(state, report.content, rollouts, ports.passes)
+            await tell(pass_scored(state, Stage.GATE, verdict.tried, text=report.content))
         else:
             verdict = Verdict(action=GateAction.REJECT, reason=reason, code=code)
     counts = _Counts(budget, len(proposed.edits), len(selected.edits), len(report.applied), len(report.failed))
@@ -379,6 +380,4 @@ class _Training:
 
     async def _tell(self, state: TrainingState, stage: Stage, done: Pass) -> None:
         self._ports.telemetry.count_pass(stage, done)
-        await self._ports.publisher.publish(
-            PassScored(run_id=state.run_id, step=state.step, epoch=state.epoch, stage=stage, score=done.score)
-        )
+        await self._ports.publisher.publish(pass_scored(state, stage, done, text=state.current.text))
