@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from burnish.presentation.kept_runs import (
 from burnish.presentation.plain_table import DECISIONS, NOTHING, print_table, score_text
 from burnish.presentation.recordings import export_run, import_run
 from burnish.presentation.run_folder import SUMMARY
+from burnish.presentation.skillopt_export import export_skillopt
 from burnish.presentation.training import RUNS
 
 runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
@@ -197,16 +199,44 @@ def _row(record: StepRecord) -> tuple[str, ...]:
     )
 
 
+class Layout(StrEnum):
+    """What an export looks like."""
+
+    RECORDING = "recording"
+    SKILLOPT = "skillopt"
+
+
 @runs_app.command()
 def export(
     folder: Folder,
     *,
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE or DIR", help="Where to write.", show_default=False),
+    ],
+    layout: Annotated[
+        Layout, typer.Option("--layout", help="One file to replay or import, or SkillOpt's run folder.")
+    ] = Layout.RECORDING,
+    task: Annotated[
+        Path | None,
+        typer.Option("--task", metavar="TASK.yaml", help="For skillopt: the task file, when it or the run was moved."),
+    ] = None,
 ) -> None:
-    """Write all that a run was answered into one compressed file, for `burnish train --replay`.
+    """Write all that a run was answered into one compressed file, for `burnish train --replay` and `burnish runs import`.
+
+    With --layout skillopt: run it again from its answers, and write what each step did into a new folder.
 
     Example: burnish runs export runs/demo -o demo.recording
     """
+    if layout is Layout.SKILLOPT:
+        known_folder(folder)
+        with without_log():
+            exported = answer(export_skillopt(folder, out, os.environ, task_file=task))
+        ended = "" if exported.is_whole else ", which has not ended"
+        typer.echo(f"{shown_path(out)}: {exported.files} files, {exported.steps} steps of run {exported.run_id}{ended}")
+        return
+    if task is not None:
+        refuse("--task: is for --layout skillopt only")
     with without_log():
         recording = answer(export_run(folder, out, os.environ))
     typer.echo(f"{shown_path(out)}: {len(recording.entries)} answers of run {recording.about['run_id']}")
