@@ -22,6 +22,7 @@ from ticket_server import EXAMPLE
 from unsteady_models import make_unsteady
 
 from burnish.application import passes
+from burnish.application.journal_keys import ACTIVE, RESERVATION, TEXT, kind_of
 from burnish.application.journaling import digest_of
 from burnish.application.optimizer_ports import ReflectionInput
 from burnish.domain.edits import Patch
@@ -225,7 +226,11 @@ def kept_in(folder: Path) -> Kept:
                 return list(connection.execute(query)) if "journal" in tables else []
 
             return Kept(
-                answers=dict(rows("SELECT key, answer FROM journal")),
+                answers={
+                    key: answer
+                    for key, answer in rows("SELECT key, answer FROM journal")
+                    if kind_of(key) not in {TEXT, RESERVATION, ACTIVE}
+                },
                 records=[record for (record,) in rows("SELECT record FROM steps ORDER BY position")],
                 audit=[(action, position) for action, position in rows("SELECT action, position FROM audit")],
                 checkpoints=rows("SELECT step, epoch, skill, score, action, memory FROM checkpoints ORDER BY step"),

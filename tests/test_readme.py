@@ -8,8 +8,9 @@ import re
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from burnish.application.result import ErrorCode
+from burnish.application.result import ErrorCode, ErrorKind
 from burnish.presentation.example import run_example
+from burnish.presentation.failure_reference import failure_reference
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -49,9 +50,16 @@ def test_the_embedding_example_runs() -> None:
     assert printed.getvalue() == "# Refund mails\n\n- Ask for the order number.\n"
 
 
-def test_the_table_of_codes_is_the_catalogue() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \| (\w+) \| (.+) \|$", text(), flags=re.MULTILINE)
-    assert rows == [(code.value, code.kind.value, code.meaning) for code in ErrorCode]
+def test_the_table_of_kinds_is_the_catalogue() -> None:
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \|$", text(), flags=re.MULTILINE)
+    assert rows == [(kind.value, str(kind.exit_code), str(kind.http_status)) for kind in ErrorKind]
+
+
+def test_the_page_of_failure_codes_is_printed_from_the_catalogue() -> None:
+    page = Path("docs/failures.md").read_text(encoding="utf-8")
+    assert page == failure_reference()
+    for code in ErrorCode:
+        assert f"| `{code.value}` | {code.kind.value} | {code.meaning} | {code.remedy} |" in page
 
 
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:

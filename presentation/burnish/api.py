@@ -1,5 +1,6 @@
 """What hosts import: messages, their data, the ports to implement, and `open_app`."""
 
+from burnish.application.budget import Budget
 from burnish.application.evaluate_skill import EvaluateSkill
 from burnish.application.gate_candidate_skill import GateCandidateSkill
 from burnish.application.meta_skill_update import MetaSkillUpdate
@@ -13,11 +14,13 @@ from burnish.application.ports import (
     KnowledgeMemory,
     RolloutRunner,
 )
+from burnish.application.prices import Price
 from burnish.application.reflect_on_failures import ReflectOnFailures
 from burnish.application.result import Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.train_skill import TrainSkill
-from burnish.domain.config import TrainSkillConfig
+from burnish.application.usage import UsageNote, note_usage
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import ApplyReport, Edit, EditOp, EditSource, FailedEdit, Patch, apply_patch
 from burnish.domain.epochs import SlowUpdateAnalysis, compare_epochs
 from burnish.domain.gate import (
@@ -39,6 +42,7 @@ __all__ = [
     "ApplyReport",
     "AuditLog",
     "BatchScore",
+    "Budget",
     "CheckpointStore",
     "Edit",
     "EditOp",
@@ -60,6 +64,8 @@ __all__ = [
     "Patch",
     "PatchAggregator",
     "PatchProposer",
+    "Price",
+    "RateControl",
     "ReflectOnFailures",
     "ReflectionInput",
     "Result",
@@ -72,11 +78,14 @@ __all__ = [
     "TrainSkill",
     "TrainSkillConfig",
     "TrainingRun",
+    "UpdateMode",
+    "UsageNote",
     "aggregate",
     "apply_patch",
     "compare_epochs",
     "evaluate_gate",
     "learning_rate",
+    "note_usage",
     "open_app",
     "project_score",
     "score_batch",

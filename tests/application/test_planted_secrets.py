@@ -173,4 +173,4 @@ async def test_an_exceptions_text_leaves_nowhere(
 
 async def test_a_step_record_has_no_place_for_a_text() -> None:
     texts = {name: kind for name, kind in StepRecord.__annotations__.items() if "str" in str(kind)}
-    assert texts.keys() <= {"reason", "code", "skill_hash"}
+    assert texts.keys() <= {"reason", "code", "skill_hash", "fallbacks", "rate_reasoning"}  # the last is masked

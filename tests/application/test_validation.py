@@ -17,7 +17,7 @@ from burnish.application.reflect_on_failures import ReflectOnFailures
 from burnish.application.result import ErrorCode
 from burnish.application.runs import GetCheckpoint, GetRun, ListCheckpoints
 from burnish.application.slow_update import SlowUpdate
-from burnish.domain.config import TrainSkillConfig, UpdateMode
+from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateEvaluation, GateMetric, GateMode
 from burnish.domain.rollouts import Rollout
 from burnish.presentation.app import open_app
@@ -118,6 +118,14 @@ async def test_an_initial_skill_has_a_length_and_balanced_markers(skill: str, fi
         ("block_size", 0),
         ("slow_update_samples", 0),
         ("failure_only", "no"),
+        *[(name, value) for name in ("accumulation", "minibatch_size") for value in (0, "2", 1.5)],
+        ("merge_batch_size", 1),
+        ("max_skill_tokens", 0),
+        ("lr_control_mode", "fixed"),
+        ("lr_control_mode", "free"),
+        ("update_mode", "patch"),
+        ("update_mode", "rewrite"),
+        ("one_shot_baseline", 1),
         ("recall_meta_skill", 0),
         ("slow_update_gate", 1),
     ],
@@ -129,12 +137,7 @@ async def test_a_setting_is_checked_and_never_coerced(name: str, value: object) 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("accumulation", 2),
-        ("lr_control_mode", "free"),
         ("longitudinal_pair_policy", "all"),
-        ("minibatch_size", 4),
-        ("merge_batch_size", 4),
-        ("update_mode", "rewrite"),
     ],
 )
 async def test_a_setting_without_effect_yet_is_refused_instead_of_ignored(name: str, value: object) -> None:
@@ -161,14 +164,14 @@ async def test_the_lowest_learning_rate_may_not_exceed_the_first() -> None:
 
 async def test_all_broken_rules_are_named_at_once_in_the_order_of_the_alphabet() -> None:
     message = training(
-        replace(STEPS, lr_min=9, lr_scheduler="step", update_mode=UpdateMode.FULL_REWRITE_MINIBATCH),
+        replace(STEPS, lr_min=9, lr_scheduler="step", longitudinal_pair_policy="x"),
         run_id="",
         initial_skill="<!-- LOCKED_END -->",
     )
     assert await refused_fields(message) == (
+        "config.longitudinal_pair_policy",
         "config.lr_min",
         "config.lr_scheduler",
-        "config.update_mode",
         "initial_skill",
         "run_id",
     )

@@ -118,10 +118,15 @@ def test_other_edits_end_it_at_the_optimizer(again: Again) -> None:
     assert told["steps"][0]["redecided"] is None
 
 
-def test_train_items_nobody_tried_with_the_candidate_end_it_at_the_gate(again: Again) -> None:
+def test_train_items_nobody_tried_with_the_candidate_end_it_at_the_gate(
+    again: Again, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = again("evaluation.gate_mode=two_split")
     assert told["unknown"]["place"] == {"step": 1, "epoch": 1, "stage": "gate"}
-    assert told["unknown"]["about"][-1] == "differs in: skill"
+    assert told["unknown"]["about"][2].startswith("differs in: skill")
+    assert run(["replay", str(made / "run"), "--cfg-options", "evaluation.gate_mode=two_split"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "skill, recorded (-) and asked (+):" in lines
 
 
 def test_a_setting_that_changes_the_first_call_is_named_and_others_are_not(

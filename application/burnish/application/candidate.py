@@ -13,6 +13,7 @@ from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateAction, GateEvaluation, GateMode, evaluate_gate, pair_scores, project_score
 from burnish.domain.rollouts import Outcomes
 from burnish.domain.runs import StepReason, StepRecord, skill_hash
+from burnish.domain.step_memory import lost_and_gained
 
 _NOT_TRIED = Pass()
 
@@ -33,6 +34,7 @@ class CandidatePasses(Protocol):
 class Verdict:
     """What the gate made of a candidate; scores are None when not measured, `score` also when the pass was stopped.
 
+    `lost` and `gained` count validation items, of those asked, on which the candidate did worse or better than the current.
     `tried` is its validation pass, as far as it went.
     """
 
@@ -47,6 +49,8 @@ class Verdict:
     compared_with: float | None = None
     skill: ScoredSkill | None = None
     tried: Pass = _NOT_TRIED
+    lost: int = 0
+    gained: int = 0
 
     def record(self, *, step: int, epoch: int, kept: str) -> StepRecord:
         """The record of this decision; `kept` is the current skill after it."""
@@ -85,8 +89,11 @@ async def judge_candidate(
     """
     config = state.config
     validated = await passes.validate(candidate, current=state.current.outcomes, best=state.best.outcomes)
+    lost, gained = lost_and_gained(validated.scored.outcomes, state.current.outcomes or {})
     if validated.stopped is not None:
         return Verdict(
+            lost=lost,
+            gained=gained,
             action=GateAction.REJECT,
             reason=StepReason.GATE,
             ceiling=validated.stopped.score,
@@ -143,4 +150,6 @@ async def judge_candidate(
         compared_with=current_score,
         skill=ScoredSkill(candidate, outcomes),
         tried=validated.scored,
+        lost=lost,
+        gained=gained,
     )

@@ -13,7 +13,7 @@ from burnish.application.mediator import Publisher, Sender
 from burnish.application.meta_skill_update import MetaSkillUpdate
 from burnish.application.passes import Pass
 from burnish.application.ports import PortError
-from burnish.application.result import ErrorCode, Result
+from burnish.application.result import ENDING_CODES, Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.telling import pass_scored
@@ -167,12 +167,9 @@ async def extend_memory(
 
 
 def _code_of(result: Result[object]) -> str | None:
-    """The code of a failure that is passed by. Raises PortError, which ends the run, when an answer was not journaled.
-
-    So it does when a recording holds none.
-    """
+    """The code of a failure that is passed by. Raises PortError, which ends the run, for a call not made or not kept."""
     if result.failure is None:
         return None
-    if result.failure.code in {ErrorCode.STORE_UNAVAILABLE, ErrorCode.REPLAY_UNKNOWN_CALL}:
+    if result.failure.code in ENDING_CODES:
         raise PortError(result.failure.code, *result.failure.fields)
     return result.failure.code.value

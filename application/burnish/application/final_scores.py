@@ -8,11 +8,20 @@ from dataclasses import replace
 from burnish.application.candidate import is_inconclusive
 from burnish.application.events import PassScored, Stage
 from burnish.application.mediator import Publisher
+from burnish.application.optimizer import Optimizer, or_code
+from burnish.application.optimizer_ports import Focus, ReflectionInput
 from burnish.application.passes import Pass, side_by_side
+from burnish.application.reflect_on_failures import ask_proposer
+from burnish.application.result import ErrorCode
 from burnish.application.run_passes import RunPasses
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.training_state import ScoredSkill, TrainingState
+from burnish.domain.config import UpdateMode
+from burnish.domain.edits import EditOp, EditSource, Patch, apply_patch
 from burnish.domain.gate import pair_scores, project_score
+from burnish.domain.minibatches import split_minibatches
+from burnish.domain.regions import MAX_SKILL_CHARACTERS
+from burnish.domain.rollouts import batch_seed
 from burnish.domain.runs import ScoresOnTest
 
 
@@ -37,13 +46,35 @@ async def promote_final(
     return replace(promoted, promoted_final=True)
 
 
+async def rewrite_once(state: TrainingState, initial_skill: str, first: Pass, optimizer: Optimizer) -> str | None:
+    """The initial skill, rewritten by the optimizer as a whole after the run's first rollouts: a cheap rival to training.
+
+    None when it failed, or when its answer is no rewrite that leaves protected parts alone.
+    """
+    seed = batch_seed(state.seed, "one_shot")
+    minibatches = split_minibatches(first.answered, size=state.config.minibatch_size, seed=seed)
+    if not minibatches:
+        return None
+    request = ReflectionInput(
+        current_skill=initial_skill,
+        rollouts=minibatches[0].rollouts,
+        edit_budget=1,
+        seed=seed,
+        focus=Focus.FAILURES if minibatches[0].source is EditSource.FAILURE else Focus.SUCCESSES,
+        update_mode=UpdateMode.FULL_REWRITE_MINIBATCH,
+    )
+    patch = await or_code(ask_proposer(optimizer.proposer, request))
+    if isinstance(patch, ErrorCode):
+        return None
+    rewrites = tuple(edit for edit in patch.edits if edit.op is EditOp.REWRITE)
+    report = apply_patch(initial_skill, Patch(rewrites[:1]))
+    return report.content if report.applied and len(report.content) <= MAX_SKILL_CHARACTERS else None
+
+
 async def score_test_split(
-    state: TrainingState, initial_skill: str, passes: RunPasses, publisher: Publisher, telemetry: StageTelemetry
+    state: TrainingState, named: Mapping[str, str], passes: RunPasses, publisher: Publisher, telemetry: StageTelemetry
 ) -> TrainingState:
-    """Score initial, best and final skill on the test split once; equal texts are tried once."""
-    if not state.config.eval_test:
-        return state
-    named = {"initial": initial_skill, "best": state.best.text, "final": state.current.text}
+    """Score skills by name (initial, best, final, perhaps one_shot) on the test split; equal texts are tried once."""
     done: dict[str, Pass] = {}
     with telemetry.stage(Stage.TEST):
         for text in named.values():
@@ -51,9 +82,7 @@ async def score_test_split(
                 done[text] = await passes.test(text)
         scored = {name: (text, done[text]) for name, text in named.items()}
         await _tell(state, Stage.TEST, scored, publisher, telemetry)
-    initial, best, final = (tried.score for _, tried in scored.values())
-    scores = ScoresOnTest(initial=initial, best=best, final=final)
-    return replace(state, test=scores)
+    return replace(state, test=ScoresOnTest(**{name: passed.score for name, (_, passed) in scored.items()}))
 
 
 async def _tell(

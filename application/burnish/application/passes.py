@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from pydantic import TypeAdapter
 
 from burnish.application.cancellation import pass_on_cancellation
-from burnish.application.journaling import Answer, Codec, active_journal, journal_key
+from burnish.application.journal_keys import journal_key
+from burnish.application.journaling import Answer, Codec, active_journal
 from burnish.application.log import get_logger
+from burnish.application.port_traits import text_behind, usage_at_most
 from burnish.application.ports import ItemCatalog, ItemFingerprints, NotConfiguredError, PortError, RolloutRunner
 from burnish.application.redaction import fit_to_keep
 from burnish.application.result import ErrorCode
@@ -79,6 +83,12 @@ class Pass:
         """Share of the items asked that stayed without an answer; 1.0 when nothing was asked."""
         asked = len(self.rollouts) + self.lost
         return (asked - len(self.answered)) / asked if asked else 1.0
+
+    def apart_from(self, other: Pass) -> Pass:
+        """This pass without what the other holds as well: batches that somebody else draws may share items."""
+        known = set(other.keys)
+        kept = [pair for pair in zip(self.keys, self.rollouts, strict=True) if pair[0] not in known]
+        return replace(self, keys=tuple(key for key, _ in kept), rollouts=tuple(rollout for _, rollout in kept))
 
     def then(self, other: Pass) -> Pass:
         """Both passes as one."""
@@ -194,17 +204,25 @@ class PassRunner:
         (item,) = batch.item_ids
         try:
             if journal is None:
-                return (await self._try_one(skill, batch)).value
+                async with self._slots:
+                    return (await self._try_one(skill, batch)).value
             fingerprint = "" if self._contents is None else self._contents.item_fingerprint(batch.split, item)
             key = journal_key("rollout", batch.split, item, batch.repeat, digest, fingerprint, self.fingerprint)
-            return await journal.answer(key, _ROLLOUT, lambda: self._try_one(skill, batch), stage=_stage(batch))
+            return await journal.answer(
+                key,
+                _ROLLOUT,
+                lambda: self._try_one(skill, batch),
+                stage=_stage(batch),
+                slot=self._slots,
+                at_most=lambda: usage_at_most(self._runner, skill, batch),
+                texts=self._texts(skill, digest, fingerprint),
+            )
         except PortError as error:
             return error
 
     async def _try_one(self, skill: str, batch: RolloutBatch) -> Answer[Rollout]:
         (item,) = batch.item_ids
-        async with self._slots:
-            rollouts = await self._call(skill, batch)
+        rollouts = await self._call(skill, batch)
         if rollouts is None:
             return Answer(_missing(item), is_error=True)
         if [rollout.item_id for rollout in rollouts] != [item]:
@@ -215,17 +233,28 @@ class PassRunner:
         """A batch's rollouts, from the journal if they are there; None when the runner raised."""
 
         async def ask() -> Answer[tuple[Rollout, ...] | None]:
-            async with self._slots:
-                rollouts = await self._call(skill, batch)
+            rollouts = await self._call(skill, batch)
             return Answer(rollouts, is_error=rollouts is None)
 
         journal = active_journal()
         if journal is None:
-            return (await ask()).value
-        key = journal_key(
-            "batch", batch.split, batch.size, batch.seed, batch.repeat, skill_hash(skill), *batch.item_ids
+            async with self._slots:
+                return (await ask()).value
+        digest = skill_hash(skill)
+        return await journal.answer(
+            journal_key("batch", batch.split, batch.size, batch.seed, batch.repeat, digest, *batch.item_ids),
+            _BATCH,
+            ask,
+            stage=_stage(batch),
+            slot=self._slots,
+            at_most=lambda: usage_at_most(self._runner, skill, batch),
+            texts=self._texts(skill, digest),
         )
-        return await journal.answer(key, _BATCH, ask, stage=_stage(batch))
+
+    def _texts(self, skill: str, digest: str, item: str = "") -> Mapping[str, Callable[[], str]]:
+        """The texts behind the digests in a key: the skill's, the item's, and the runner's own fingerprint."""
+        behind = {named: partial(text_behind, self._runner, named) for named in (item, self.fingerprint)}
+        return {digest: lambda: skill, **behind}
 
     async def _call(self, skill: str, batch: RolloutBatch) -> tuple[Rollout, ...] | None:
         """The runner's checked answer; None when it raised."""
@@ -271,8 +300,15 @@ class PassRunner:
         )
 
 
-async def side_by_side(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
-    """Both answers, awaited concurrently; when both raise, the first one's error, whichever came earlier."""
+async def side_by_side(first: Coroutine[object, object, T], second: Coroutine[object, object, U]) -> tuple[T, U]:
+    """Both answers, awaited concurrently; when both raise, the first one's error, whichever came earlier.
+
+    In a run whose calls are capped the second waits for the first, so that calls are made in the loop's order.
+    """
+    journal = active_journal()
+    if journal is not None and journal.is_in_order:
+        with closing(second):
+            return await first, await second
     one, two = await asyncio.gather(first, second, return_exceptions=True)
     if isinstance(one, BaseException):
         raise one

@@ -27,6 +27,14 @@ class PortError(Exception):
         self.fields = fields
 
 
+class UnknownCallError(PortError):
+    """A recording holds no answer to a call; `nearest` is the key of the recorded call that is most like it."""
+
+    def __init__(self, nearest: str | None, *fields: str) -> None:
+        super().__init__(ErrorCode.REPLAY_UNKNOWN_CALL, *fields)
+        self.nearest = nearest
+
+
 class NotConfiguredError(PortError):
     """A port that nobody brought was used: the run ends at once with this code."""
 

@@ -82,12 +82,16 @@ async def ask_proposer(proposer: PatchProposer, reflection: ReflectionInput, sec
         raise PortError(ErrorCode.PROPOSER_CALL_FAILED) from error
     if patch is None:
         raise PortError(ErrorCode.PROPOSER_RETURNED_NULL)
-    checked = checked_patch(patch)
+    return fit_patch(checked_patch(patch), secrets)
+
+
+def fit_patch(patch: Patch, secrets: Sequence[str]) -> Patch:
+    """The patch with its texts fit to be kept."""
     edits = tuple(
         replace(edit, content=fit_to_keep(edit.content, secrets), target=fit_to_keep(edit.target, secrets))
-        for edit in checked.edits
+        for edit in patch.edits
     )
-    return Patch(edits, fit_to_keep(checked.reasoning, secrets))
+    return Patch(edits, fit_to_keep(patch.reasoning, secrets))
 
 
 def checked_patch(patch: Patch) -> Patch:

@@ -66,9 +66,12 @@ class ErrorCode(StrEnum):
     PROPOSER_CALL_FAILED = "skill_training.reflect.proposer_call_failed"
     PROPOSER_RETURNED_NULL = "skill_training.reflect.proposer_returned_null"
     UNREADABLE_PATCH = "skill_training.reflect.unreadable_patch"
+    OPTIMIZER_ROLE_NOT_CONFIGURED = "skill_training.optimizer.role_not_configured"
     CHECKPOINT_SAVE_FAILED = "skill_training.checkpoint.save_failed"
     MEMORY_PERSIST_FAILED = "skill_training.meta.persist_failed"
     REPLAY_UNKNOWN_CALL = "skill_training.replay.unknown_call"
+    BUDGET_REACHED = "skill_training.budget.reached"
+    BUDGET_UNBOUNDED = "skill_training.budget.unbounded"
     UNEXPECTED = "internal.unexpected"
 
     @property
@@ -166,6 +169,11 @@ _CATALOGUE = {
         "the optimizer's answer was not a patch",
         "use a model that follows the schema, or allow it longer answers",
     ),
+    ErrorCode.OPTIMIZER_ROLE_NOT_CONFIGURED: _Entry(
+        ErrorKind.INVALID,
+        "a setting needs a role of the optimizer that nobody plays",
+        "pass the role named with the failure to open_app, or choose another update mode or learning rate control",
+    ),
     ErrorCode.CHECKPOINT_SAVE_FAILED: _Entry(
         ErrorKind.UNAVAILABLE, "progress could not be kept", "check the store's disk or server, and start again"
     ),
@@ -177,10 +185,29 @@ _CATALOGUE = {
         "the recording holds no answer to a call this run makes",
         "replay with the task, items and settings it was recorded with, or record anew",
     ),
+    ErrorCode.BUDGET_REACHED: _Entry(
+        ErrorKind.UNAVAILABLE, "a call was not made, because it could pass a cap", "raise the cap, and start again"
+    ),
+    ErrorCode.BUDGET_UNBOUNDED: _Entry(
+        ErrorKind.INVALID,
+        "tokens or dollars are capped, and a call does not say what it uses at most",
+        "set the longest answers and the prices of both models, or cap rollouts; a host's port says it by usage_at_most",
+    ),
     ErrorCode.UNEXPECTED: _Entry(
         ErrorKind.BUG, "something failed that nobody foresaw", "report it with the traceback from the log"
     ),
 }
+
+
+ENDING_CODES = frozenset(
+    {
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.REPLAY_UNKNOWN_CALL,
+        ErrorCode.BUDGET_REACHED,
+        ErrorCode.BUDGET_UNBOUNDED,
+    }
+)
+"""Codes of a call that was not made or not kept: they end a run wherever they come up, no step makes up for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,21 @@ class RunPasses:
         """The rollout of a step; `epoch` and `step` (in the epoch) count from 1."""
         seed = batch_seed(self._seed, TRAIN, epoch, step)
         if not self._runner.lists_items:
-            size = self._config.train_batch_size
-            return await self._runner.ask_batch(skill, RolloutBatch(TRAIN, size=size, seed=seed, repeat=str(epoch)))
+            done = Pass()
+            for place in range(self._config.accumulation):
+                done = done.then((await self._chosen_by_runner(skill, epoch, step, place)).apart_from(done))
+            return done
         keys = tuple(
             (planned.item_id, f"{epoch}+{planned.occurrence}" if planned.occurrence else str(epoch))
             for planned in self._epoch_plan(epoch)[step - 1]
         )
         return await self._runner.ask_items(skill, TRAIN, keys, seed=seed)
+
+    async def _chosen_by_runner(self, skill: str, epoch: int, step: int, place: int) -> Pass:
+        """A batch of a plain runner, which draws the items by seed."""
+        seed = batch_seed(self._seed, TRAIN, epoch, step, *((place,) if place else ()))
+        size = self._config.train_batch_size
+        return await self._runner.ask_batch(skill, RolloutBatch(TRAIN, size=size, seed=seed, repeat=str(epoch)))
 
     async def held_in(self, skill: str, trained: Pass) -> Pass:
         """The same items as the step's rollout, with another skill."""
@@ -170,7 +178,7 @@ class RunPasses:
                 self._train_items,
                 seed=self._seed,
                 epoch=epoch,
-                batch_size=self._config.train_batch_size,
+                batch_size=self._config.train_batch_size * self._config.accumulation,
                 batches=self._config.steps_per_epoch,
             )
             self._plan = (epoch, plan)

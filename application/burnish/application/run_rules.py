@@ -9,7 +9,8 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from burnish.application.events import Event
-from burnish.application.journaling import Answer, Codec, RunJournal, journal_key
+from burnish.application.journal_keys import journal_key
+from burnish.application.journaling import Answer, Codec, RunJournal
 from burnish.application.mediator import Publisher
 from burnish.application.ports import KnowledgeMemory
 from burnish.application.result import ErrorCode, Failure

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
-from typing import Annotated, TypedDict
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from annotated_types import MaxLen
 
-from burnish.application.cancellation import pass_on_cancellation
-from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
+from burnish.application.budget import MAX_MINUTES, UNLIMITED, Budget, BudgetReachedError
+from burnish.application.candidate import is_inconclusive, judge_candidate
 from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
 from burnish.application.events import (
-    Aggregated,
-    Applied,
-    Reflected,
     RunFinished,
     RunStarted,
-    Selected,
     Stage,
 )
-from burnish.application.final_scores import promote_final, score_test_split
+from burnish.application.final_scores import promote_final, rewrite_once, score_test_split
 from burnish.application.journaling import RunJournal, journaling
 from burnish.application.log import get_logger
 from burnish.application.mediator import Command, Publisher, Sender
 from burnish.application.meta_skill_update import memory_key
-from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer, ReflectionInput
+from burnish.application.optimizer import Optimizer
 from burnish.application.passes import Pass, PassRunner, side_by_side
-from burnish.application.ports import ClaimOutcome, Journal, KnowledgeMemory, NotConfiguredError, PortError
+from burnish.application.ports import ClaimOutcome, Journal, KnowledgeMemory, PortError
 from burnish.application.record_keeping import KeepingPorts, keep
-from burnish.application.reflect_on_failures import ask_proposer, checked_patch
 from burnish.application.result import ErrorCode, Failure, Result
 from burnish.application.run_passes import RunPasses
 from burnish.application.run_rules import (
@@ -46,13 +40,10 @@ from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.telling import pass_scored
 from burnish.application.training_state import ScoredSkill, TrainingState
+from burnish.application.training_step import Judge, StepPorts, training_step
 from burnish.domain.config import TrainSkillConfig
-from burnish.domain.edits import ApplyReport, Patch, apply_patch
-from burnish.domain.gate import GateAction
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
-from burnish.domain.rollouts import batch_seed
-from burnish.domain.runs import StepReason, StopReason, TrainingRun, is_run_id
-from burnish.domain.schedule import learning_rate
+from burnish.domain.runs import StopReason, TrainingRun, is_run_id
 
 _log = get_logger(__name__)
 
@@ -71,139 +62,15 @@ class TrainSkill(Command[TrainingRun]):
     skill_id: str
     initial_skill: Annotated[str, MaxLen(MAX_SKILL_CHARACTERS)]
     config: TrainSkillConfig
+    budget: Budget = UNLIMITED
 
     def violations(self) -> tuple[str, ...]:
         """Ids have a form, the markers of the initial skill pair up, and the settings fit together."""
         broken = [name for name in ("run_id", "skill_id") if not is_run_id(getattr(self, name))]
         if not markers_are_balanced(self.initial_skill):
             broken.append("initial_skill")
-        return (*broken, *(f"config.{name}" for name in self.config.violations()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepPorts:
-    """What a step needs after its rollout."""
-
-    proposer: PatchProposer
-    aggregator: PatchAggregator
-    selector: EditSelector
-    passes: CandidatePasses
-    publisher: Publisher
-    telemetry: StageTelemetry
-
-
-async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) -> TrainingState:
-    """Stages 2 to 6 of a step: from the rollouts of the current skill to the next state, with its record.
-
-    Raises NotConfiguredError, or PortError for a runner that breaks its contract; everything else is a recorded reject.
-    """
-    config, tell = state.config, ports.publisher.publish
-    if is_inconclusive(rollouts, config):
-        return _decided(state, NO_ANSWERS)
-    at = _At(run_id=state.run_id, step=state.step, epoch=state.epoch)
-    budget = learning_rate(config.lr_scheduler, state.schedule_step, state.total_steps, config.lr_start, config.lr_min)
-    # 2 reflect
-    with ports.telemetry.stage(Stage.REFLECT):
-        proposed, code = await _or_code(_reflect(state, rollouts, budget, ports.proposer))
-    await tell(Reflected(**at, proposed=len(proposed.edits), code=code, patches=(proposed,)))
-    # 3 aggregate
-    with ports.telemetry.stage(Stage.AGGREGATE):
-        merged, code = await _or_code(ports.aggregator.aggregate((proposed,)), code)
-    await tell(Aggregated(**at, edits=len(merged.edits), patch=merged))
-    # 4 select
-    with ports.telemetry.stage(Stage.SELECT):
-        ranked, code = await _or_code(ports.selector.select(merged, budget), code)
-        selected = replace(ranked, edits=ranked.edits[:budget])
-    await tell(Selected(**at, learning_rate=budget, edits=selected.edits, reasoning=ranked.reasoning))
-    # 5 apply
-    with ports.telemetry.stage(Stage.APPLY):
-        report = apply_patch(state.current.text, selected)
-    await tell(Applied(**at, applied=report.applied, failed=report.failed, candidate=report.content))
-    # 6 gate
-    with ports.telemetry.stage(Stage.GATE):
-        reason = _why_no_candidate(code, proposed, selected, report)
-        if reason is None:
-            verdict = await judge_candidate(state, report.content, rollouts, ports.passes)
-            await tell(pass_scored(state, Stage.GATE, verdict.tried, text=report.content))
-        else:
-            verdict = Verdict(action=GateAction.REJECT, reason=reason, code=code)
-    counts = _Counts(budget, len(proposed.edits), len(selected.edits), len(report.applied), len(report.failed))
-    return _decided(state, verdict, counts)
-
-
-class _At(TypedDict):
-    """Where in a run an event belongs."""
-
-    run_id: str
-    step: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Numbers of a step's edits for its record."""
-
-    learning_rate: int = 0
-    proposed: int = 0
-    selected: int = 0
-    applied: int = 0
-    failed: int = 0
-
-
-def _decided(state: TrainingState, verdict: Verdict, counts: _Counts = _Counts()) -> TrainingState:
-    """The state with the step's record."""
-    kept = state.current.text
-    if verdict.skill is not None and verdict.action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}:
-        kept = verdict.skill.text
-    record = verdict.record(step=state.step, epoch=state.epoch, kept=kept)
-    return state.after_step(replace(record, **asdict(counts)), verdict.skill)
-
-
-async def _reflect(state: TrainingState, rollouts: Pass, budget: int, proposer: PatchProposer) -> Patch:
-    """The optimizer's edits; nothing is asked when only failures may be shown and there are none."""
-    config = state.config
-    if config.failure_only and all(rollout.is_success for rollout in rollouts.answered):
-        return Patch()
-    reflection = ReflectionInput(
-        current_skill=state.current.text,
-        rollouts=rollouts.answered,
-        meta_skill_memory=state.memory,
-        include_successes=not config.failure_only,
-        edit_budget=budget,
-        seed=batch_seed(state.seed, "reflect", state.epoch, state.step),
-    )
-    return await ask_proposer(proposer, reflection)
-
-
-async def _or_code(call: Awaitable[Patch], code: str | None = None) -> tuple[Patch, str | None]:
-    """An optimizer port's answer; an empty patch and a code when it failed.
-
-    Raises PortError, which ends the run, for a port nobody configured and for an answer that could not be journaled.
-    """
-    try:
-        return checked_patch(await call), code
-    except NotConfiguredError:
-        raise
-    except (Exception, asyncio.CancelledError) as error:
-        pass_on_cancellation(error)
-        failed = error.code if isinstance(error, PortError) else ErrorCode.PROPOSER_CALL_FAILED
-        if failed in {ErrorCode.STORE_UNAVAILABLE, ErrorCode.REPLAY_UNKNOWN_CALL}:
-            raise
-        _log.exception("optimizer.call_failed", code=failed.value)
-        return Patch(), failed.value
-
-
-def _why_no_candidate(code: str | None, proposed: Patch, selected: Patch, report: ApplyReport) -> StepReason | None:
-    """Why there is nothing to put to the gate; None when there is."""
-    if code is not None:
-        return StepReason.OPTIMIZER_FAILED
-    if not proposed.edits:
-        return StepReason.NO_PATCHES
-    if not selected.edits:
-        return StepReason.NO_EDITS
-    if not report.has_changes:
-        return StepReason.NO_CHANGE
-    return StepReason.TOO_LONG if len(report.content) > MAX_SKILL_CHARACTERS else None
+        broken += [f"config.{name}" for name in self.config.violations()]
+        return (*broken, *(f"budget.{name}" for name in self.budget.violations()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +78,7 @@ class TrainingPorts:
     """Everything a run needs of the world outside."""
 
     passes: PassRunner
-    proposer: PatchProposer
-    aggregator: PatchAggregator
-    selector: EditSelector
+    optimizer: Optimizer
     memory: KnowledgeMemory
     journal: Journal
     keeping: KeepingPorts
@@ -221,6 +86,9 @@ class TrainingPorts:
     publisher: Publisher
     telemetry: StageTelemetry
     draw_seed: Callable[[], int]
+    timer: Callable[[], float]
+    secrets: tuple[str, ...] = ()
+    judge: Judge = judge_candidate
 
 
 class TrainSkillHandler:
@@ -231,6 +99,8 @@ class TrainSkillHandler:
 
     async def handle(self, message: TrainSkill, /) -> Result[TrainingRun]:
         """The run once it has ended, or why it could not be trained."""
+        if missing := self._ports.optimizer.missing_roles(message.config):
+            return Result.fail(ErrorCode.OPTIMIZER_ROLE_NOT_CONFIGURED, *missing)
         runs = self._ports.keeping.runs
         items = await self._ports.passes.items_digest()
         claim = await ask_store(
@@ -246,8 +116,8 @@ class TrainSkillHandler:
             if claim.known is not None and (step := first_undecided_step(claim.known)) is not None:
                 await ask_store(self._ports.journal.forget_errors(message.run_id, from_step=step))
                 await ask_store(runs.save(replace(claim.known, stop_reason=None, code=None)))  # they are forgotten once
-            journal = RunJournal(self._ports.journal, message.run_id)
-            await ask_store(journal.prepare())
+            journal = RunJournal(self._ports.journal, message.run_id, message.budget, self._ports.secrets)
+            await journal.prepare()
             with journaling(journal):
                 return await _Training(message, self._ports, journal).follow()
         finally:
@@ -262,6 +132,7 @@ class _Training:
         self._message = message
         self._ports = replace(ports, publisher=publisher, keeping=replace(ports.keeping, publisher=publisher))
         self._journal = journal
+        self._first = Pass()
 
     async def follow(self) -> Result[TrainingRun]:
         """Follow the loop to its end, and keep what became of the run, whatever ends it."""
@@ -277,20 +148,25 @@ class _Training:
             total_steps=message.config.total_steps,
         )
         passes = RunPasses(ports.passes, message.config, seed=state.seed)
-        stop, failure = StopReason.CANCELLED, None
+        stop, failure, cap = StopReason.CANCELLED, None, None
+        since = ports.timer()
         try:
             async with aclosing(self._loop(state, passes)) as states:
                 async for reached in states:
                     kept, state = state, reached
                     await keep(kept, state, ports.keeping)
+                    since = await self._look_at_the_time(since)
             ending = ending_of(state, INCONCLUSIVE_STEPS)
             if ending[1] is None:
                 state = await promote_final(state, passes, ports.publisher, ports.telemetry)
-                state = await score_test_split(state, message.initial_skill, passes, ports.publisher, ports.telemetry)
+                state = await self._tested(state, passes)
             stop, failure = ending  # not before: a run that is stopped while it is scored has not ended
         except PortError as error:
-            _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
-            stop, failure = StopReason.FAILED, Failure(error.code, error.fields)
+            if error.code is ErrorCode.BUDGET_REACHED:
+                stop, cap = StopReason.BUDGET, next(iter(error.fields), None)
+            else:
+                _log.exception("run.failed", run_id=message.run_id, code=error.code.value)
+                stop, failure = StopReason.FAILED, Failure(error.code, error.fields)
         except Exception:
             stop, failure = StopReason.FAILED, Failure(ErrorCode.UNEXPECTED)
             raise
@@ -300,12 +176,33 @@ class _Training:
                 rollouts_saved=passes.rollouts_saved,
                 warnings=passes.warnings,
                 usage=self._journal.usage,
+                cap=cap,
+                lost=self._journal.lost,
             )
             try:
                 await ask_store(ports.keeping.runs.save(run))
             finally:
                 await ports.publisher.publish(RunFinished(run_id=run.run_id, run=run))
         return Result.ok(run) if failure is None else Result.fail(failure.code, *failure.fields)
+
+    async def _tested(self, state: TrainingState, passes: RunPasses) -> TrainingState:
+        """The state with the scores on the test split, if it is to be scored."""
+        config, ports, initial = state.config, self._ports, self._message.initial_skill
+        if not config.eval_test:
+            return state
+        named = {"initial": initial, "best": state.best.text, "final": state.current.text}
+        if config.one_shot_baseline:
+            one_shot = await rewrite_once(state, initial, self._first, ports.optimizer)
+            named |= {} if one_shot is None else {"one_shot": one_shot}
+        return await score_test_split(state, named, passes, ports.publisher, ports.telemetry)
+
+    async def _look_at_the_time(self, since: float) -> float:
+        """Note the time since then; now. Raises BudgetReachedError when the run has been active as long as it may."""
+        now = self._ports.timer()
+        await self._journal.note_active(now - since)
+        if self._journal.is_time_over:
+            raise BudgetReachedError(MAX_MINUTES)
+        return now
 
     async def _loop(self, state: TrainingState, passes: RunPasses) -> AsyncGenerator[TrainingState, None]:
         """The training loop: yields the state after every step and every end of an epoch."""
@@ -318,12 +215,11 @@ class _Training:
             RunStarted(run_id=state.run_id, skill_id=state.skill_id, seed=state.seed, total_steps=config.total_steps)
         )
         step_ports = StepPorts(
-            proposer=ports.proposer,
-            aggregator=ports.aggregator,
-            selector=ports.selector,
+            optimizer=ports.optimizer,
             passes=passes,
             publisher=ports.publisher,
             telemetry=ports.telemetry,
+            judge=ports.judge,
         )
         boundary_ports = BoundaryPorts(
             passes=passes,
@@ -334,7 +230,7 @@ class _Training:
         )
         prior_skill: str | None = None
         for epoch in range(1, config.epochs + 1):
-            trained = Pass()
+            state, trained = replace(state, tried=()), Pass()
             for step in range(1, config.steps_per_epoch + 1):
                 # 1 rollout, with the baseline beside the first one
                 state, trained = await self._rollout(state, passes, epoch=epoch, step=step)
@@ -367,6 +263,8 @@ class _Training:
                 validated, trained = await side_by_side(passes.validate(state.current.text), rollout)
                 state = await self._with_baseline(state, validated.scored, trained)
         await self._tell(state, Stage.ROLLOUT, trained)
+        if state.step == 1:
+            self._first = trained
         return replace(state, has_rollouts=state.has_rollouts or bool(trained.answered)), trained
 
     async def _with_baseline(self, state: TrainingState, scored: Pass, trained: Pass) -> TrainingState:

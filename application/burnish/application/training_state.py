@@ -8,6 +8,7 @@ from burnish.domain.config import TrainSkillConfig
 from burnish.domain.gate import GateAction, project_score
 from burnish.domain.rollouts import Outcomes, mean
 from burnish.domain.runs import ScoresOnTest, StepReason, StepRecord, StopReason, TrainingRun
+from burnish.domain.step_memory import TriedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class TrainingState:
 
     `schedule_step` (0-based) and `total_steps` set the learning rate. `consecutive_failures` counts those among the
     `consecutive_rejects` in which the optimizer failed, `answered_steps` those in which the optimizer had rollouts to
-    read and gave a readable answer. Step and epoch count from 1, and are 0 before the first.
+    read and gave a readable answer.
+    `tried` is what steps of this epoch tried in vain. Step and epoch count from 1, and are 0 before the first.
     """
 
     run_id: str
@@ -54,6 +56,7 @@ class TrainingState:
     has_rollouts: bool = False
     answered_steps: int = 0
     memory: str = ""
+    tried: tuple[TriedStep, ...] = ()
     records: tuple[StepRecord, ...] = ()
     promoted_final: bool = False
     test: ScoresOnTest | None = None

@@ -11,14 +11,7 @@ from annotated_types import Ge, Le
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.domain.schedule import SCHEDULERS
 
-_WITHOUT_EFFECT_YET = (
-    "accumulation",
-    "lr_control_mode",
-    "longitudinal_pair_policy",
-    "minibatch_size",
-    "merge_batch_size",
-    "update_mode",
-)
+_WITHOUT_EFFECT_YET = ("longitudinal_pair_policy",)
 
 
 class UpdateMode(StrEnum):
@@ -80,12 +73,18 @@ class TrainSkillConfig:
     """Score the initial skill before the first candidate; without it the first gain above 0 is accepted."""
 
     accumulation: Annotated[int, Ge(1)] = 1
+    """Batches a step: `train_batch_size` times this many items are tried before the optimizer reads them."""
     lr_control_mode: RateControl = RateControl.FIXED
+    """Who decides how many edits a step keeps; a whole rewrite has no such number."""
     failure_only: bool = False
     """Show the optimizer failures only."""
     minibatch_size: Annotated[int, Ge(1)] = 8
+    """Rollouts in one call of an analyst."""
     merge_batch_size: Annotated[int, Ge(2)] = 8
+    """Patches in one call of the merger."""
     update_mode: UpdateMode = UpdateMode.PATCH
+    max_skill_tokens: Annotated[int, Ge(1)] | None = None
+    """Candidates that are longer, and longer than the current skill, are refused; None: no limit but the general one."""
     slow_update_samples: Annotated[int, Ge(1)] = 20
     """Train items both epochs' skills are compared on."""
     slow_update_gate: bool = False
@@ -97,6 +96,8 @@ class TrainSkillConfig:
     """When the final skill is not the best one, score both afresh and promote it if it wins."""
     eval_test: bool = False
     """Score initial, best and final skill on the test split once, at the end."""
+    one_shot_baseline: bool = False
+    """With `eval_test`, also score what the optimizer writes when it rewrites the initial skill once."""
     max_error_rate: Annotated[float, Ge(0), Le(1)] = 0.1
     """Share of unanswered items of a batch above which its step is inconclusive."""
     repeats: Annotated[int, Ge(1)] = 1

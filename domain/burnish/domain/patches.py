@@ -24,10 +24,32 @@ def aggregate(patches: Iterable[Patch | None]) -> Patch:
         if patch.reasoning.strip():
             reasons.append(patch.reasoning)
         for edit in patch.edits:
-            key = (edit.op, edit.target.rstrip(), edit.content.rstrip())
+            key = _key(edit)
             earlier = merged.get(key)
             merged[key] = _counted(edit) if earlier is None else _merge(earlier, edit)
     return Patch(tuple(merged.values()), REASONING_SEPARATOR.join(reasons))
+
+
+def deduplicate(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    """Take an edit out of a patch when an earlier patch has an equal one, whose support grows by its support.
+
+    Equal as in `aggregate`. Patches that lose all their edits are left out; empty ones, too.
+    """
+    first: dict[tuple[EditOp, str, str], tuple[int, int]] = {}
+    kept: list[list[Edit]] = []
+    reasons: list[str] = []
+    for patch in patches:
+        reasons.append(patch.reasoning)
+        kept.append([])
+        for edit in patch.edits:
+            key = _key(edit)
+            if key not in first:
+                first[key] = (len(kept) - 1, len(kept[-1]))
+                kept[-1].append(edit)
+                continue
+            place, index = first[key]
+            kept[place][index] = _merge(kept[place][index], edit)
+    return tuple(Patch(tuple(edits), reason) for edits, reason in zip(kept, reasons, strict=True) if edits)
 
 
 def select_top_k(patch: Patch, k: int) -> Patch:
@@ -36,6 +58,10 @@ def select_top_k(patch: Patch, k: int) -> Patch:
         raise ValueError(f"k must be at least 0, not {k}")
     ranked = sorted(patch.edits, key=lambda edit: (edit.support_count or 0, edit.merge_level or 0), reverse=True)
     return replace(patch, edits=tuple(ranked[:k]))
+
+
+def _key(edit: Edit) -> tuple[EditOp, str, str]:
+    return edit.op, edit.target.rstrip(), edit.content.rstrip()
 
 
 def _counted(edit: Edit) -> Edit:

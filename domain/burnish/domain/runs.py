@@ -57,7 +57,9 @@ class StepRecord:
     went wrong. `proposed`, `selected`, `applied` and `failed` are numbers of edits. Scores are None when not measured: a
     candidate that was stopped early has no `candidate_score` but the `ceiling` it could still have reached.
     `skill_hash` and `skill_characters` are those of the current skill after the step; `compared_with` is the score the
-    candidate had to beat: the current skill's on the same items, of a forced slow update the best's.
+    candidate had to beat: the current skill's on the same items, of a forced slow update the best's. `analysts` are
+    calls of the proposer, `merged` the edits all of them came to; `fallbacks` names the roles (merge, rate, rank) that
+    failed, so that a rule was followed; `rate_reasoning` is the optimizer's, where it chose the learning rate.
     """
 
     step: int
@@ -78,6 +80,11 @@ class StepRecord:
     skill_hash: str = ""
     skill_characters: int = 0
     compared_with: float | None = None
+    analysts: int = 0
+    analysts_failed: int = 0
+    merged: int = 0
+    fallbacks: tuple[str, ...] = ()
+    rate_reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +116,24 @@ class UsageTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostCalls:
+    """Calls that were made, or about to be, when their process ended: paid perhaps, at most as told here."""
+
+    calls: int
+    rollouts: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoresOnTest:
     """The test split, scored once at the end."""
 
     initial: BatchScore
     best: BatchScore
     final: BatchScore
+    one_shot: BatchScore | None = None
+    """The initial skill, rewritten once by the optimizer: what the training loop has to beat. None: not asked, or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +168,10 @@ class TrainingRun:
     """Validation rollouts that were not needed, because their candidate could no longer pass the gate."""
     usage: tuple[UsageTotal, ...] = ()
     """Tokens by role and stage, of answers that are in the journal."""
+    cap: str | None = None
+    """The cap a run with stop reason `budget` has reached."""
+    lost: LostCalls | None = None
+    """Of earlier attempts at a run with a budget; no part of what the run used."""
     warnings: tuple[str, ...] = ()
     """Signs that something is wired wrongly; they change no result."""
 

@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from burnish.application.mediator import Mediator, Message
-from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer
+from burnish.application.optimizer_ports import (
+    EditRanker,
+    EditSelector,
+    PatchAggregator,
+    PatchMerger,
+    PatchProposer,
+    RateChooser,
+    SkillRewriter,
+)
 from burnish.application.ports import (
     AuditLog,
     CheckpointStore,
@@ -22,6 +30,13 @@ from burnish.application.result import Result
 from burnish.presentation.container import Container, assemble, wire
 
 R = TypeVar("R")
+
+_OPTIONAL_ROLES: Mapping[str, type] = {
+    "merger": PatchMerger,
+    "ranker": EditRanker,
+    "rate_chooser": RateChooser,
+    "rewriter": SkillRewriter,
+}
 
 
 class App:
@@ -42,6 +57,10 @@ async def open_app(
     proposer: PatchProposer | None = None,
     aggregator: PatchAggregator | None = None,
     selector: EditSelector | None = None,
+    merger: PatchMerger | None = None,
+    ranker: EditRanker | None = None,
+    rate_chooser: RateChooser | None = None,
+    rewriter: SkillRewriter | None = None,
     checkpoints: CheckpointStore | None = None,
     runs: RunStore | None = None,
     memory: KnowledgeMemory | None = None,
@@ -50,25 +69,32 @@ async def open_app(
     sinks: Sequence[EventSink] = (),
     clock: Clock | None = None,
     workers: int | None = None,
+    analyst_workers: int | None = None,
     actor: str | None = None,
     secrets: Sequence[str] = (),
     container: Container | None = None,
 ) -> AsyncGenerator[App]:
     """Open an app with the ports you bring; stores not given live in memory, a missing runner or proposer says so.
 
-    `workers` bounds the rollouts that run at once (8), `actor` is the name audit entries carry; texts in `secrets` are
-    masked in whatever comes back from runner and proposer. Reads no environment, and touches neither logging nor
-    OpenTelemetry's providers. With a `container`, its bindings are used as they are and the parameters given here override
-    them for this app. Raises ValueError for `workers` below 1, and TypeError or dependency-injector's error, at once, when
-    an object does not fit its port.
+    Without a merger, a ranker, a rate chooser and a rewriter, the optimizer's other work is done by rules, see `Optimizer`.
+    `workers` bounds the rollouts that run at once (8), `analyst_workers` the calls that read them (16), `actor` is the name
+    audit entries carry; texts in `secrets` are masked in whatever comes back from runner and optimizer. Reads no
+    environment, and touches neither logging nor OpenTelemetry's providers. With a `container`, its bindings are used as
+    they are and the parameters given here override them for this app. Raises ValueError for a number of workers below 1,
+    and TypeError or dependency-injector's error, at once, when an object does not fit its port.
     """
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, not {workers}")
+    for name, number in (("workers", workers), ("analyst_workers", analyst_workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, not {number}")
     ports: dict[str, object] = {
         "rollouts": rollouts,
         "proposer": proposer,
         "aggregator": aggregator,
         "selector": selector,
+        "merger": merger,
+        "ranker": ranker,
+        "rate_chooser": rate_chooser,
+        "rewriter": rewriter,
         "checkpoints": checkpoints,
         "runs": runs,
         "memory": memory,
@@ -82,6 +108,7 @@ async def open_app(
         sinks=tuple(sinks) or None,
         clock=clock,
         workers=workers,
+        analyst_workers=analyst_workers,
         actor=actor,
         secrets=tuple(secrets) or None,
     ) as bound:
@@ -96,6 +123,9 @@ def _refuse_misfits(ports: Mapping[str, object], sinks: Sequence[object], clock:
             raise TypeError(
                 f"{name} must be an object, and {port.__name__} is a class: did you mean {port.__name__}()?"
             )
+        role = _OPTIONAL_ROLES.get(name)
+        if role is not None and port is not None and not isinstance(port, role):
+            raise TypeError(f"{name} must be a {role.__name__}, and an object of type {type(port).__name__} is none")
     for sink in sinks:
         if isinstance(sink, type) or not isinstance(sink, EventSink):
             raise TypeError(

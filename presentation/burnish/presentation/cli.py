@@ -198,6 +198,14 @@ def print_reference() -> None:
     typer.echo(reference(), nl=False)
 
 
+@config_app.command(name="failures")
+def print_failures() -> None:
+    """Print the reference of all failure codes, in Markdown."""
+    from burnish.presentation.failure_reference import failure_reference  # noqa: PLC0415 - only this command needs it
+
+    typer.echo(failure_reference(), nl=False)
+
+
 @audit_app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="The run folder.", show_default=False)],

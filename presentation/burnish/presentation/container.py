@@ -6,28 +6,33 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from secrets import randbits
+from time import monotonic
 
 from dependency_injector import containers, providers
 from opentelemetry import metrics, trace
 
 from burnish.application import behaviors
+from burnish.application.candidate import judge_candidate
 from burnish.application.evaluate_skill import EvaluateSkill, EvaluateSkillHandler
 from burnish.application.gate_candidate_skill import GateCandidateSkill, GateCandidateSkillHandler
 from burnish.application.journaled_ports import (
-    JournaledAggregator,
     JournaledGuidanceWriter,
     JournaledMemoryWriter,
-    JournaledProposer,
-    JournaledSelector,
+    journaled,
 )
 from burnish.application.mediator import Mediator
 from burnish.application.meta_skill_update import CountedMemory, MetaSkillUpdate, MetaSkillUpdateHandler
+from burnish.application.optimizer import Optimizer
 from burnish.application.optimizer_ports import (
+    EditRanker,
     EditSelector,
     GuidanceWriter,
     MemoryWriter,
     PatchAggregator,
+    PatchMerger,
     PatchProposer,
+    RateChooser,
+    SkillRewriter,
 )
 from burnish.application.passes import PassRunner
 from burnish.application.ports import AuditLog, CheckpointStore, Journal, KnowledgeMemory, RolloutRunner, RunStore
@@ -46,6 +51,7 @@ from burnish.application.runs import (
 from burnish.application.slow_update import ComparedGuidance, SlowUpdate, SlowUpdateHandler
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.train_skill import TrainingPorts, TrainSkill, TrainSkillHandler
+from burnish.application.training_step import Judge
 from burnish.infrastructure.optimizer.pure import NotConfiguredProposer, PureAggregator, PureSelector
 from burnish.infrastructure.persistence.audit import InMemoryAuditLog
 from burnish.infrastructure.persistence.in_memory import (
@@ -58,6 +64,9 @@ from burnish.infrastructure.tasks.not_configured import NotConfiguredRunner
 
 DEFAULT_WORKERS = 8
 """Rollouts that run at once when nobody says otherwise."""
+
+DEFAULT_ANALYST_WORKERS = 16
+"""Calls of analysts and mergers that run at once when nobody says otherwise."""
 
 
 def utc_now() -> datetime:
@@ -85,6 +94,10 @@ class Container(containers.DeclarativeContainer):
     selector: providers.Dependency[EditSelector] = providers.Dependency(
         instance_of=EditSelector, default=providers.Singleton(PureSelector)
     )
+    merger: providers.Provider[PatchMerger | None] = providers.Object(None)
+    ranker: providers.Provider[EditRanker | None] = providers.Object(None)
+    rate_chooser: providers.Provider[RateChooser | None] = providers.Object(None)
+    rewriter: providers.Provider[SkillRewriter | None] = providers.Object(None)
     guidance_writer: providers.Dependency[GuidanceWriter] = providers.Dependency(
         instance_of=GuidanceWriter, default=providers.Singleton(ComparedGuidance)
     )
@@ -108,10 +121,13 @@ class Container(containers.DeclarativeContainer):
     )
     sinks = providers.Object(())
     workers = providers.Object(DEFAULT_WORKERS)
+    analyst_workers = providers.Object(DEFAULT_ANALYST_WORKERS)
+    judge: providers.Provider[Judge] = providers.Object(judge_candidate)
     secrets: providers.Provider[tuple[str, ...]] = providers.Object(())
     actor = providers.Object("host")
     clock: providers.Provider[Callable[[], datetime]] = providers.Object(utc_now)
     draw_seed: providers.Provider[Callable[[], int]] = providers.Object(draw_seed)
+    timer: providers.Provider[Callable[[], float]] = providers.Object(monotonic)
     tracer = providers.Singleton(trace.get_tracer, "burnish")
     meter = providers.Singleton(metrics.get_meter, "burnish")
 
@@ -127,9 +143,22 @@ class Container(containers.DeclarativeContainer):
     training_ports = providers.Singleton(
         TrainingPorts,
         passes=passes,
-        proposer=providers.Factory(JournaledProposer, proposer, secrets),
-        aggregator=providers.Factory(JournaledAggregator, aggregator),
-        selector=providers.Factory(JournaledSelector, selector),
+        optimizer=providers.Factory(
+            journaled,
+            providers.Factory(
+                Optimizer,
+                proposer=proposer,
+                aggregator=aggregator,
+                selector=selector,
+                merger=merger,
+                ranker=ranker,
+                rate_chooser=rate_chooser,
+                rewriter=rewriter,
+            ),
+            secrets=secrets,
+            analyst_workers=analyst_workers,
+        ),
+        judge=judge,
         memory=memory,
         journal=journal,
         keeping=providers.Factory(
@@ -139,6 +168,8 @@ class Container(containers.DeclarativeContainer):
         publisher=mediator,
         telemetry=telemetry,
         draw_seed=draw_seed,
+        timer=timer,
+        secrets=secrets,
     )
 
 

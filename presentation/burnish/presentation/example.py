@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from burnish.application.optimizer_ports import ReflectionInput
+from burnish.application.optimizer_ports import Focus, ReflectionInput
 from burnish.application.train_skill import TrainSkill
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Edit, EditOp, Patch
@@ -73,7 +73,9 @@ class StubOptimizer:
         self._asked = 0
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
-        """The edits of the next step."""
+        """The edits of the next step, from its failures; successes teach it nothing."""
+        if reflection.focus is Focus.SUCCESSES:
+            return Patch()
         patch = Patch(_PROPOSALS[self._asked % len(_PROPOSALS)], reasoning="scripted")
         self._asked += 1
         return patch

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from burnish.application.journal_keys import BOOKKEEPING, kind_of
 from burnish.application.ports import JournalEntry
 from burnish.domain.runs import TrainingRun
 from burnish.infrastructure.persistence.stores import open_stores
@@ -17,7 +18,7 @@ from burnish.presentation.settings.errors import SettingsError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswers:
-    """The answers of a folder's run, by key.
+    """The answers of a folder's run, by key, with the texts behind them; not what its attempts noted for themselves.
 
     `identity` tells what the run was started with, and `run` how far it came; both are None where nothing is known, as in
     a folder that was made from a recording and not trained since.
@@ -38,9 +39,11 @@ async def kept_answers(path: Path, environ: Mapping[str, str]) -> KeptAnswers:
     async with open_stores(place) as stores:
         known = await stores.runs.ids()
         run_id = timing.run_id if timing is not None else known[-1] if known else ""
-        entries = tuple(await stores.journal.entries(run_id))
+        noted = await stores.journal.entries(run_id)
+        entries = tuple(entry for entry in noted if kind_of(entry.key) not in BOOKKEEPING)
         if not entries:
-            raise SettingsError((f"{shown_path(path)}: holds no run with answers",))
+            none = "holds no answers of a run (one of train --replay keeps none): name the folder it was recorded in"
+            raise SettingsError((f"{shown_path(path)}: {none}",))
         return KeptAnswers(
             run_id=run_id,
             entries=entries,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from burnish.application.events import Applied, Event, PassScored, Stage, StepFinished
+from burnish.application.journal_keys import parts_of
 from burnish.application.run_passes import FINAL
 from burnish.domain.rollouts import TEST, VALIDATION
 
@@ -17,7 +16,18 @@ START = "start"
 _PASSES = {FINAL: Stage.PROMOTE_FINAL.value, TEST: Stage.TEST.value, "slow": Stage.SLOW_UPDATE.value}
 """The stages of passes whose repeat names their purpose."""
 
-_REPEAT_AT = {"rollout": 3, "batch": 4}
+_ROLES = {
+    "merge": Stage.AGGREGATE,
+    "rate": Stage.SELECT,
+    "rank": Stage.SELECT,
+    "rewrite": Stage.APPLY,
+    "guidance": Stage.SLOW_UPDATE,
+    "memory": Stage.META_SKILL,
+}
+"""The stages of calls that are not named after theirs."""
+
+_REPEAT_AT = {"rollout": 2, "batch": 3}
+"""Where behind its kind the key of a pass has the repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +41,17 @@ class Place:
 
 def place_of(key: str, events: Sequence[Event]) -> Place:
     """The place of the call with this key in a run that has told these events and ended with it."""
-    kind, *parts = cast("list[object]", json.loads(key))
+    kind, *parts = parts_of(key)
     latest = max((event.step for event in events), default=0)
     epoch = max((event.epoch for event in events), default=0)
     if kind in _REPEAT_AT:
-        split, repeat = str(parts[0]), str(parts[_REPEAT_AT[str(kind)] - 1])
+        split, repeat = str(parts[0]), str(parts[_REPEAT_AT[str(kind)]])
         return _of_pass(split, repeat, Place(step=latest, epoch=epoch, stage=""), events)
-    if kind in {stage.value for stage in Stage}:  # reflect, aggregate, select: their keys tell epoch and step
-        return Place(step=_number(parts, 1) or latest, epoch=_number(parts, 0) or epoch, stage=str(kind))
-    return Place(step=latest, epoch=epoch, stage=str(kind) if latest else START)
+    stage = _ROLES.get(str(kind), str(kind))
+    if stage not in set(Stage):
+        return Place(step=latest, epoch=epoch, stage=START)
+    of_step = isinstance(parts[1], int)  # an optimizer's keys begin with the epoch, and in a step with that
+    return Place(step=_number(parts, 1) if of_step else latest, epoch=_number(parts, 0), stage=str(stage))
 
 
 def _of_pass(split: str, repeat: str, now: Place, events: Sequence[Event]) -> Place:

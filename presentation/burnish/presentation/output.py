@@ -62,7 +62,8 @@ def print_trained(trained: Trained, output: Output) -> None:
     typer.echo("")
     if trained.task.is_simulated:
         typer.echo("simulated models: these scores say nothing about any real model")
-    typer.echo(f"stopped: {run.stop_reason}, {run.steps_executed} steps, seed {run.seed}")
+    cap = f" ({run.cap}: raise it, and the same command goes on)" if run.cap is not None else ""
+    typer.echo(f"stopped: {run.stop_reason}{cap}, {run.steps_executed} steps, seed {run.seed}")
     typer.echo(f"has_accepted_any: {str(run.has_accepted_any).lower()}")
     typer.echo(
         f"validation: {_number(run.baseline_score)} at the start, {_number(run.selected_score)} selected"
@@ -72,6 +73,8 @@ def print_trained(trained: Trained, output: Output) -> None:
         typer.echo(f"test: {_test(run.test)}")
     for role in sorted({total.role for total in run.usage}):
         typer.echo(f"{role}: {_tokens([total for total in run.usage if total.role == role])}")
+    if run.lost is not None:
+        typer.echo(f"lost: {run.lost.calls} calls of earlier attempts that were never answered, counted at their worst")
     for warning in run.warnings:
         typer.echo(f"warning: {warning}: {RunWarning(warning).meaning}")
     typer.echo(f"best skill: {trained.folder / 'best_skill.md'}")
@@ -87,9 +90,11 @@ def print_score(score: BatchScore, split: str, output: Output) -> None:
 
 
 def failure_line(failure: Failure) -> str:
-    """A failure in one line: code, meaning, what it is about, remedy."""
-    about = f" ({', '.join(failure.fields)})" if failure.fields else ""
-    return f"burnish: {failure.code.value}: {failure.code.meaning}{about}; {failure.code.remedy}"
+    """A failure in one line: code, meaning, what it is about, remedy; a comparison of texts goes below it."""
+    about = ", ".join(field for field in failure.fields if "\n" not in field)
+    below = "".join(f"\n{field}" for field in failure.fields if "\n" in field)
+    told = f" ({about})" if about else ""
+    return f"burnish: {failure.code.value}: {failure.code.meaning}{told}; {failure.code.remedy}{below}"
 
 
 def _tokens(totals: Sequence[UsageTotal]) -> str:

@@ -82,7 +82,7 @@ async def import_run(file: Path, out_root: Path | None, environ: Mapping[str, st
             folder.write_config(config)
         task = recording.about.get("task", "")
         folder.write_timing(Timing(run_id=run_id, task=task, database=SQLITE, started_at=utc_now()))
-    return Imported(folder=path, run_id=run_id, answers=len(recording.entries))
+    return Imported(folder=path, run_id=run_id, answers=recording.answers)
 
 
 def _named(file: Path, about: Mapping[str, str]) -> tuple[str, Mapping[str, str] | None]:

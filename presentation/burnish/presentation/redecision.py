@@ -26,7 +26,7 @@ from burnish.presentation.settings.mapping import canonical, named_as_settings
 _DECIDED = frozenset({ErrorCode.RUN_OPTIMIZER_FAILED, ErrorCode.RUN_INCONCLUSIVE, ErrorCode.RUN_NOTHING_WORKED})
 """Failures that a run ends with by its own rules; any other says that it could not be run again."""
 
-_UNFINISHED = frozenset({None, StopReason.CANCELLED, StopReason.FAILED})
+_UNFINISHED = frozenset({None, StopReason.CANCELLED, StopReason.BUDGET, StopReason.FAILED})
 """How a run ended whose journal may hold more than its records."""
 
 _AFTER_THE_LOOP = frozenset({Stage.PROMOTE_FINAL.value, Stage.TEST.value})

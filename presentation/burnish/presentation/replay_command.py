@@ -116,7 +116,9 @@ def _missing(unknown: UnknownCall, *, has_changes: bool) -> list[str]:
     """How far the answers went."""
     place = unknown.place
     at = f"step {place.step} (epoch {place.epoch}), stage {place.stage}" if place.step else f"stage {place.stage}"
-    lines = [f"no answer is kept to a call of {at}: {'; '.join(unknown.about)}"]
+    about = "; ".join(text for text in unknown.about if "\n" not in text)
+    lines = [f"no answer is kept to a call of {at}: {about}"]
+    lines += [text for text in unknown.about if "\n" in text]  # a comparison of texts
     if unknown.is_first and unknown.settings:
         lines.append(f"that is the first call: it is another one because of {listed(unknown.settings, 'and')}")
     elif unknown.is_first and not has_changes:

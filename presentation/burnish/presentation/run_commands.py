@@ -239,7 +239,7 @@ def export(
         refuse("--task: is for --layout skillopt only")
     with without_log():
         recording = answer(export_run(folder, out, os.environ))
-    typer.echo(f"{shown_path(out)}: {len(recording.entries)} answers of run {recording.about['run_id']}")
+    typer.echo(f"{shown_path(out)}: {recording.answers} answers of run {recording.about['run_id']}")
 
 
 @runs_app.command(name="import")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from burnish.domain.runs import StepRecord, TrainingRun, skill_hash
+from burnish.domain.runs import LostCalls, StepRecord, TrainingRun, skill_hash
 from burnish.infrastructure.persistence.audit import AuditAnchor
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.task import Task
@@ -31,8 +31,8 @@ class Timing:
 
     `database` is the dialect of the database the run is kept in: `sqlite` (the folder's own file) or `postgresql`.
     `ended_at` is None while the run is being trained, and stays so when its process is killed. `audit` is the anchor of the
-    audit log at the end of the last attempt that had one. `task_file` is the task file's absolute path: relative paths in
-    the configuration start in its folder.
+    audit log at the end of the last attempt that had one. `lost` are calls of a run with a budget whose answers never came.
+    `task_file` is the task file's absolute path: relative paths in the configuration start in its folder.
     """
 
     run_id: str
@@ -41,6 +41,7 @@ class Timing:
     started_at: datetime
     ended_at: datetime | None = None
     audit: AuditAnchor | None = None
+    lost: LostCalls | None = None
     task_file: str | None = None
 
 
@@ -111,6 +112,7 @@ class RunFolder:
             "ended_at": None if ended is None else ended.isoformat(),
             "seconds": None if ended is None else round((ended - timing.started_at).total_seconds(), 3),
             "audit": None if audit is None else {"count": audit.count, "head": audit.head},
+            "lost": None if timing.lost is None else asdict(timing.lost),
         }
         self._write(TIMING, json.dumps(written, indent=2) + "\n")
 
@@ -169,6 +171,7 @@ def summary_of(run: TrainingRun, task: Task) -> dict[str, object]:
         "items": dict(task.items),
         "seed": run.seed,
         "stop_reason": run.stop_reason,
+        "cap": run.cap,
         "code": run.code,
         "has_accepted_any": run.has_accepted_any,
         "baseline_score": run.baseline_score,

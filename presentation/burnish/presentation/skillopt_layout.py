@@ -23,7 +23,7 @@ from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import EditSource
 from burnish.domain.runs import StopReason, TrainingRun, skill_hash
 from burnish.presentation.run_story import Chapter, RunStory
-from burnish.presentation.skillopt_records import action_of, records_of, runtime_state, summary
+from burnish.presentation.skillopt_records import action_of, rate_decision, rate_row, records_of, runtime_state, summary
 from burnish.presentation.skillopt_rows import (
     Json,
     apply_report,
@@ -41,7 +41,12 @@ from burnish.presentation.skillopt_rows import (
 Files = Iterator[tuple[str, str]]
 """Paths below the folder, with `/`, and what the files hold."""
 
-_TESTS = {"initial": "test_eval_baseline", "best": "test_eval", "final": "test_eval_final"}
+_TESTS = {
+    "initial": "test_eval_baseline",
+    "best": "test_eval",
+    "final": "test_eval_final",
+    "one_shot": "test_eval_one_shot",  # burnish's own
+}
 _SOURCES = {EditSource.FAILURE: "fail_", EditSource.SUCCESS: "succ_", None: ""}
 
 
@@ -61,11 +66,7 @@ def skillopt_files(
         yield "summary.json", as_json(summary(records, run, flat, story))
     yield "best_skill.md", run.best_skill
     yield from _skills(story, initial_skill)
-    rates = [(step, selected) for step in story.steps if (selected := step.of(Selected)) is not None]
-    yield (
-        "lr_history.jsonl",
-        as_lines({"step": step.step, "epoch": step.epoch, "learning_rate": rate.learning_rate} for step, rate in rates),
-    )
+    yield "lr_history.jsonl", as_lines(row for step in story.steps if (row := rate_row(step)) is not None)
     yield from _pass("selection_eval_baseline", story.opening.scored(Stage.BASELINE))
     for step, record in zip(story.steps, records.steps, strict=True):
         yield from _below(f"steps/step_{step.step:04d}", _step(step, record))
@@ -120,6 +121,11 @@ def _merged(step: Chapter) -> Files:
         yield "merged_patch.json", as_json(patch_row(aggregated.patch.reasoning, aggregated.patch.edits))
 
 
+def _rate(step: Chapter) -> Files:
+    if (decision := rate_decision(step)) is not None:
+        yield "lr_decision.json", as_json(decision)
+
+
 def _ranked(step: Chapter) -> Files:
     selected = step.of(Selected)
     if selected is not None and selected.edits:
@@ -137,7 +143,15 @@ def _selection(step: Chapter) -> Files:
     yield from _pass("selection_eval", step.scored(Stage.GATE))
 
 
-_STEP_FILES: tuple[Callable[[Chapter], Files], ...] = (_rollout, _patches, _merged, _ranked, _applied, _selection)
+_STEP_FILES: tuple[Callable[[Chapter], Files], ...] = (
+    _rollout,
+    _patches,
+    _merged,
+    _rate,
+    _ranked,
+    _applied,
+    _selection,
+)
 """The files of a step, stage after stage."""
 
 

@@ -80,6 +80,28 @@ def action_of(record: StepRecord) -> str | None:
     return _SKIPPED.get(record.reason) or (None if record.action is None else record.action.value)
 
 
+def rate_row(chapter: Chapter) -> Json | None:
+    """The step's learning rate, for the history of rates; None when it had none."""
+    selected = chapter.of(Selected)
+    if selected is None:
+        return None
+    rate: Json = {"step": chapter.step, "epoch": chapter.epoch, "learning_rate": selected.learning_rate}
+    return rate | (rate_decision(chapter) or {})
+
+
+def rate_decision(chapter: Chapter) -> Json | None:
+    """What the optimizer decided about the learning rate; None when that was not asked, or not answered with a reason."""
+    selected, record = chapter.of(Selected), chapter.record
+    if selected is None or record is None or not record.rate_reasoning:
+        return None
+    return {
+        "learning_rate": selected.learning_rate,
+        "available_update_items": record.merged,
+        "fallback": False,
+        "reasoning": record.rate_reasoning,
+    }
+
+
 def _step(chapter: Chapter, config: TrainSkillConfig, number: int) -> Json:
     parts = (_begun, _rolled_out, _proposed, _edited, _judged)
     return {name: value for part in parts for name, value in part(chapter, config, number)}

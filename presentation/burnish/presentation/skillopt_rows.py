@@ -16,6 +16,7 @@ from burnish.domain.edits import (
     TARGET_REQUIRED,
     UNKNOWN_OP,
     Edit,
+    EditOp,
     EditSource,
     Patch,
 )
@@ -84,12 +85,10 @@ def task_types(scored: PassScored) -> Json:
 
 
 def edit_row(edit: Edit) -> Json:
-    """An edit with what is known of where it came from."""
+    """An edit, a suggestion or a whole skill, with what is known of where it came from."""
     return {
-        "op": edit.op.value,
-        "content": edit.content,
+        **_change(edit),
         **known(
-            target=edit.target or None,
             source_type=None if edit.source is None else edit.source.value,
             support_count=edit.support_count,
             merge_level=edit.merge_level,
@@ -97,9 +96,22 @@ def edit_row(edit: Edit) -> Json:
     }
 
 
-def patch_row(reasoning: str, edits: Iterable[Edit]) -> Json:
-    """A patch."""
-    return {"reasoning": reasoning, "edits": [edit_row(edit) for edit in edits]}
+def _change(edit: Edit) -> Json:
+    if edit.op is EditOp.SUGGEST:
+        return {"title": edit.target, "instruction": edit.content}
+    if edit.op is EditOp.REWRITE:
+        return {"new_skill": edit.content}
+    return {"op": edit.op.value, "content": edit.content, **known(target=edit.target or None)}
+
+
+def patch_row(reasoning: str, edits: Sequence[Edit]) -> Json:
+    """A patch, its payload under the name of what it is made of: edits, suggestions or whole skills."""
+    ops = {edit.op for edit in edits}
+    payload = next((name for op, name in _PAYLOADS.items() if ops == {op}), "edits")
+    return {"reasoning": reasoning, payload: [edit_row(edit) for edit in edits]}
+
+
+_PAYLOADS = {EditOp.SUGGEST: "revise_suggestions", EditOp.REWRITE: "skill_candidates"}
 
 
 def source_of(patch: Patch) -> EditSource | None:

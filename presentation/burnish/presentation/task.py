@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from pydantic import SecretStr
 
+from burnish.application.budget import Budget
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import markers_are_balanced
 from burnish.domain.rollouts import SPLITS
@@ -30,7 +31,7 @@ from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_sp
 from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.settings.mapping import identity_items, to_config
+from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
 from burnish.presentation.settings.sections import ModelSection, TaskSettings
 from burnish.presentation.text_files import read_text_file
 
@@ -59,6 +60,7 @@ class Task:
     runner: ChatTaskRunner
     proposer: ChatPatchProposer
     workers: int
+    budget: Budget
     items: Mapping[str, int]
     models: Mapping[str, str]
     digest: str
@@ -110,6 +112,7 @@ async def open_task(
             runner=runner,
             proposer=ChatPatchProposer(optimizer, max_tokens=settings.model.optimizer_max_tokens or OPTIMIZER_TOKENS),
             workers=settings.env.workers,
+            budget=to_budget(settings, prices={}),
             items={split: len(used.named(split)) for split in SPLITS},
             models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
             digest=_digest(settings, skill, used, runner.fingerprint, optimizer.fingerprint),

@@ -157,7 +157,7 @@ async def _train(
         ) as app:
             is_ours = True
             try:
-                result = await app.send(TrainSkill(run_id, task.skill_id, task.initial_skill, task.config))
+                result = await app.send(TrainSkill(run_id, task.skill_id, task.initial_skill, task.config, task.budget))
                 is_ours = result.failure is None or result.failure.code.kind is not ErrorKind.CONFLICT
             finally:  # also when interrupted; but another process's run, or one with other settings, is left alone
                 kept = await app.send(GetRun(run_id))
@@ -167,7 +167,9 @@ async def _train(
                         folder.write_config(effective)
                         folder.write_run(run, task)
                     if mark.is_set or folder.timing() is None:  # a stored result that is shown again keeps its times
-                        timing = replace(timing, ended_at=utc_now(), audit=await stores.audit_log.anchor())
+                        timing = replace(
+                            timing, ended_at=utc_now(), audit=await stores.audit_log.anchor(), lost=run.lost
+                        )
                         with _kept_on_disk():
                             folder.write_timing(timing)
     return Trained(folder=folder.path, task=task, run=run, failure=result.failure)

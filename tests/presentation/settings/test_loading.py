@@ -254,10 +254,6 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
                 ("optimizer", "longitudinal_pair_policy", "changed", "mixed"),
                 ("optimizer", "max_skill_tokens", "100", "null"),
                 ("optimizer", "prompts", "mine", "null"),
-                ("budget", "max_rollouts", "100", "null"),
-                ("budget", "max_tokens", "100", "null"),
-                ("budget", "max_usd", "1.5", "null"),
-                ("budget", "max_minutes", "60", "null"),
             )
         ),
         # rules

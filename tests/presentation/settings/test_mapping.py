@@ -37,7 +37,6 @@ FIXED = {
     "optimizer.max_skill_tokens",
     "optimizer.prompts",
     "evaluation.use_gate",
-    *(key for key in KEYS if key.startswith("budget.")),
 }
 CHOICES: dict[str, list[Scalar]] = {
     "model.target_backend": ["openai_chat", "openai_compatible", "simulated"],
@@ -62,6 +61,10 @@ RANGES: dict[str, st.SearchStrategy[Scalar]] = {
         for role in ("target", "optimizer")
     },
     **{f"model.{role}_temperature": st.none() | st.floats(0, 2) for role in ("target", "optimizer")},
+    "budget.max_rollouts": st.none() | st.integers(0, 1_000_000_000),
+    "budget.max_tokens": st.none() | st.integers(0, 10**15),
+    "budget.max_usd": st.none() | st.floats(0, 1e9),
+    "budget.max_minutes": st.none() | st.floats(0, 1e9),
     **{f"model.{role}_max_tokens": st.none() | POSITIVE for role in ("target", "optimizer")},
     **{f"model.{role}_timeout_seconds": st.floats(1e-9, 86_400) for role in ("target", "optimizer")},
     **{f"model.{role}_max_retries": st.integers(0, 20) for role in ("target", "optimizer")},

@@ -17,6 +17,7 @@ from pydantic import BaseModel, NonNegativeInt, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt
 
 from burnish.application.log import get_logger
+from burnish.domain.text_size import estimated_tokens
 from burnish.infrastructure.models import genai
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
 from burnish.infrastructure.models.openai_settings import (
@@ -32,7 +33,6 @@ _FIRST_WAIT_SECONDS: Final = 0.5
 _LONGEST_BACKOFF_SECONDS: Final = 30.0
 _CONNECT_TIMEOUT_SECONDS: Final = 10.0
 _POOL_ROOM: Final = 4  # connections a permitted call: a pool as large as the concurrency makes httpx queue
-_CHARACTERS_A_TOKEN: Final = 4
 _JSON_MODES: Final[tuple[JsonMode, ...]] = ("schema", "object", "none")  # strongest first
 _NAMES_THE_FORMAT = re.compile(r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output", re.IGNORECASE)
 
@@ -254,9 +254,8 @@ def _read(body: bytes, call: _Call) -> ChatAnswer | _Failure:
 
 def _usage(reported: _ReportedUsage | None, request: ChatRequest, text: str) -> Usage:
     if reported is None or reported.prompt_tokens is None or reported.completion_tokens is None:
-        prompt_tokens = -(-len(request.system + request.user) // _CHARACTERS_A_TOKEN)
-        completion_tokens = -(-len(text) // _CHARACTERS_A_TOKEN)
-        return Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, is_estimated=True)
+        prompt_tokens = estimated_tokens(request.system + request.user)
+        return Usage(prompt_tokens=prompt_tokens, completion_tokens=estimated_tokens(text), is_estimated=True)
     return Usage(prompt_tokens=reported.prompt_tokens, completion_tokens=reported.completion_tokens)
 
 

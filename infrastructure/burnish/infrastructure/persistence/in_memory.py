@@ -10,7 +10,8 @@ from burnish.domain.runs import Checkpoint, StepRecord, StopReason, TrainingRun
 KEPT_CHECKPOINTS = 64
 """Checkpoints of a run that stay in memory beside its best one: the latest."""
 
-ENDED_WELL = frozenset({StopReason.COMPLETED, StopReason.PATIENCE, StopReason.BUDGET})
+ENDED_WELL = frozenset({StopReason.COMPLETED, StopReason.PATIENCE})
+"""A run that stopped at a cap is not over: it goes on when the cap is raised."""
 
 
 class InMemoryCheckpointStore:

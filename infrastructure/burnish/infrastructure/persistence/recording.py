@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
-import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from burnish.application.ports import JournalEntry, PortError
-from burnish.application.result import ErrorCode
+from burnish.application.journal_keys import TEXT, kind_of
+from burnish.application.ports import JournalEntry, UnknownCallError
+from burnish.application.unknown_calls import nearest_call
 
 FORMAT = "burnish-recording"
 VERSION = 1
@@ -30,10 +27,15 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What a run was answered; `about` tells which run it was."""
+    """What a run was answered, and texts that make its calls readable; `about` tells which run it was."""
 
     about: Mapping[str, str]
     entries: tuple[JournalEntry, ...]
+
+    @property
+    def answers(self) -> int:
+        """How many calls are answered in it."""
+        return sum(kind_of(entry.key) != TEXT for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +102,11 @@ class ReplayJournal:
         """The key of the first call that was not in it."""
 
     async def find(self, run_id: str, key: str) -> JournalEntry | None:
-        """The recorded answer. Raises PortError with `skill_training.replay.unknown_call` when there is none."""
+        """The recorded answer. Raises UnknownCallError when there is none."""
         entry = self._entries.get(key)
         if entry is None:
             self.missed = self.missed or key
-            raise PortError(ErrorCode.REPLAY_UNKNOWN_CALL, *explain_miss(key, self._entries))
+            raise UnknownCallError(nearest_call(key, self._entries))
         return entry
 
     async def append(self, run_id: str, entry: JournalEntry) -> None:
@@ -124,54 +126,3 @@ class ReplayJournal:
 
     async def delete(self, run_id: str) -> None:
         """What was recorded stays."""
-
-
-_PARTS = {
-    "rollout": ("split", "item", "repeat", "skill", "contents of the item", "model, parameters, prompt or scorer"),
-    "batch": ("split", "size", "seed", "repeat", "skill", "items"),
-    "reflect": ("epoch", "step", "optimizer (model, parameters or instructions)", "request (skill, rollouts, memory)"),
-}
-"""What the parts of a key are, behind its kind."""
-
-
-def explain_miss(key: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The call that is missing, the nearest recorded one, and the parts in which they differ, as short texts."""
-    asked = _read_key(key)
-    same_kind = [parts for parts in map(_read_key, known) if parts[:1] == asked[:1]]
-    if not same_kind:
-        return (_shown(asked), "no call of this kind was recorded")
-    equal = [_equal_parts(asked, parts) for parts in same_kind]
-    most = max(equal)
-    nearest = [parts for parts, count in zip(same_kind, equal, strict=True) if count == most]
-    found = nearest[0] if len(nearest) == 1 else max(nearest, key=lambda parts: _likeness(asked, parts))
-    names = _PARTS.get(str(asked[0]), ())
-    differing = [
-        names[place] if place < len(names) else f"part {place + 1}"
-        for place, (one, other) in enumerate(zip(asked[1:], found[1:], strict=False))
-        if one != other
-    ]
-    return (_shown(asked), f"nearest recorded: {_shown(found)}", f"differs in: {', '.join(differing) or 'length'}")
-
-
-def _equal_parts(one: list[object], other: list[object]) -> int:
-    return sum(1 for left, right in zip(one, other, strict=False) if left == right)
-
-
-def _likeness(one: list[object], other: list[object]) -> float:
-    """Of the parts in which they differ: what is equal tells keys of equally many equal parts not apart."""
-    differing = [(str(left), str(right)) for left, right in zip(one, other, strict=False) if left != right]
-    return sum(difflib.SequenceMatcher(None, left, right).ratio() for left, right in differing)
-
-
-@lru_cache(maxsize=1 << 14)  # every call that is missing is compared with all that were recorded
-def _read_key(key: str) -> list[object]:
-    try:
-        parts = json.loads(key)
-    except ValueError:
-        return [key]
-    return cast("list[object]", parts) if isinstance(parts, list) else [key]
-
-
-def _shown(parts: list[object]) -> str:
-    """A key for people: long digests cut."""
-    return " ".join(f"{text[:8]}…" if len(text := str(part)) > 40 else text for part in parts)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
+from burnish.domain.text_size import estimated_tokens
 from burnish.infrastructure.models.chat import ChatRequest, Usage
-
-CHARACTERS_A_TOKEN = 4
-"""The usual rule of thumb for English text."""
 
 
 def estimated_usage(request: ChatRequest, text: str) -> Usage:
-    """Tokens guessed from the number of characters, rounded up."""
+    """Tokens guessed from the number of characters."""
     return Usage(
-        prompt_tokens=_tokens(len(request.system) + len(request.user)),
-        completion_tokens=_tokens(len(text)),
+        prompt_tokens=estimated_tokens(request.system + request.user),
+        completion_tokens=estimated_tokens(text),
         is_estimated=True,
     )
-
-
-def _tokens(characters: int) -> int:
-    return math.ceil(characters / CHARACTERS_A_TOKEN)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
+from burnish.application.budget import Budget
+from burnish.application.prices import Price
 from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
@@ -60,6 +63,18 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
         max_error_rate=evaluation.max_error_rate,
         repeats=evaluation.repeats,
         block_size=evaluation.block_size,
+    )
+
+
+def to_budget(settings: TaskSettings, prices: Mapping[str, Price]) -> Budget:
+    """The caps of a run, with the prices of its roles as far as they are known."""
+    budget = settings.budget
+    return Budget(
+        max_rollouts=budget.max_rollouts,
+        max_tokens=budget.max_tokens,
+        max_usd=None if budget.max_usd is None else Decimal(str(budget.max_usd)),
+        max_minutes=budget.max_minutes,
+        prices=prices,
     )
 
 

@@ -13,6 +13,7 @@ from annotated_types import Ge, Le
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from burnish.presentation.settings.fields import (
+    MAX_COUNT,
     Count,
     Positive,
     Seconds,
@@ -30,6 +31,7 @@ from burnish.presentation.settings.fields import (
 )
 
 MAX_MODEL_NAME = 256
+MAX_TOKENS = 10**15
 
 
 def bad_model_name(name: str) -> str | None:
@@ -249,12 +251,18 @@ class EnvSection(Section):
 
 
 class BudgetSection(Section):
-    """`budget`: limits of a run; not supported yet."""
+    """`budget`: what a run may use over all its attempts; a run that stops at a cap goes on when it is raised."""
 
-    max_rollouts: Annotated[Positive | None, only(None)] = operation(None, "most rollouts; not supported yet")
-    max_tokens: Annotated[Positive | None, only(None)] = operation(None, "most tokens; not supported yet")
-    max_usd: Annotated[float | None, only(None)] = operation(None, "most money, in US dollars; not supported yet")
-    max_minutes: Annotated[float | None, only(None)] = operation(None, "most active time; not supported yet")
+    max_rollouts: Count | None = operation(None, "most rollouts; null: no limit")
+    max_tokens: Annotated[int, Ge(0), Le(MAX_TOKENS)] | None = operation(
+        None, "most tokens, read and written, of both roles; null: no limit"
+    )
+    max_usd: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
+        None, "most money, in US dollars; null: no limit"
+    )
+    max_minutes: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
+        None, "active minutes after which no further step is begun; null: no limit"
+    )
 
 
 class TaskSettings(Section):

@@ -1,0 +1,101 @@
+"""Stage 2 of a step, reflect: analysts read minibatches of rollouts side by side, and propose edits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from burnish.application.optimizer import Optimizer, or_code, together
+from burnish.application.optimizer_ports import Focus, ReflectionInput
+from burnish.application.passes import Pass
+from burnish.application.reflect_on_failures import ask_proposer
+from burnish.application.result import ErrorCode
+from burnish.application.training_state import TrainingState
+from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.edits import EditSource, Patch
+from burnish.domain.minibatches import Minibatch, split_minibatches
+from burnish.domain.rollouts import batch_seed
+from burnish.domain.schedule import learning_rate
+
+_FOCUS = {EditSource.FAILURE: Focus.FAILURES, EditSource.SUCCESS: Focus.SUCCESSES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """What the analysts answered, in the order of their minibatches; `code` when there were some and all failed."""
+
+    from_failures: tuple[Patch, ...] = ()
+    from_successes: tuple[Patch, ...] = ()
+    asked: int = 0
+    failed: int = 0
+    code: str | None = None
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """All of them, failures' first."""
+        return (*self.from_failures, *self.from_successes)
+
+    @property
+    def edits(self) -> int:
+        """How many edits were proposed."""
+        return sum(len(patch.edits) for patch in self.patches)
+
+
+async def propose_edits(state: TrainingState, rollouts: Pass, optimizer: Optimizer) -> Proposals:
+    """Ask an analyst for each minibatch; nobody is asked when only failures may be shown and there are none."""
+    config = state.config
+    seed = batch_seed(state.seed, "reflect", state.epoch, state.step)
+    minibatches = split_minibatches(
+        rollouts.answered, size=config.minibatch_size, seed=seed, failure_only=config.failure_only
+    )
+    requests = [_request(state, minibatch, index) for index, minibatch in enumerate(minibatches)]
+    answers = await together([or_code(ask_proposer(optimizer.proposer, request)) for request in requests])
+    patches: dict[EditSource, list[Patch]] = {source: [] for source in EditSource}
+    codes: list[ErrorCode] = []
+    for minibatch, answer in zip(minibatches, answers, strict=True):
+        if isinstance(answer, ErrorCode):
+            codes.append(answer)
+        else:
+            patches[minibatch.source].append(_sourced(answer, minibatch))
+    return Proposals(
+        from_failures=tuple(patches[EditSource.FAILURE]),
+        from_successes=tuple(patches[EditSource.SUCCESS]),
+        asked=len(answers),
+        failed=len(codes),
+        code=codes[0].value if codes and len(codes) == len(answers) else None,
+    )
+
+
+def scheduled_rate(state: TrainingState) -> int:
+    """The learning rate of this step by the schedule."""
+    config = state.config
+    return learning_rate(config.lr_scheduler, state.schedule_step, state.total_steps, config.lr_start, config.lr_min)
+
+
+def _request(state: TrainingState, minibatch: Minibatch, index: int) -> ReflectionInput:
+    config = state.config
+    return ReflectionInput(
+        current_skill=state.current.text,
+        rollouts=minibatch.rollouts,
+        meta_skill_memory=state.memory,
+        include_successes=not config.failure_only,
+        edit_budget=_analyst_budget(state, config),
+        seed=batch_seed(state.seed, "reflect", state.epoch, state.step, index),
+        focus=_FOCUS[minibatch.source],
+        update_mode=config.update_mode,
+        tried=state.tried,
+    )
+
+
+def _analyst_budget(state: TrainingState, config: TrainSkillConfig) -> int | None:
+    """The most edits one analyst should propose: this step's rate; where it is not known yet, the highest one."""
+    if config.update_mode is UpdateMode.FULL_REWRITE_MINIBATCH:
+        return 1
+    if config.lr_control_mode is RateControl.NONE:
+        return None
+    return config.lr_start if config.lr_control_mode is RateControl.AUTONOMOUS else scheduled_rate(state)
+
+
+def _sourced(patch: Patch, minibatch: Minibatch) -> Patch:
+    """The patch, whose edits know where they come from when the proposer did not say."""
+    edits = tuple(replace(edit, source=edit.source or minibatch.source) for edit in patch.edits)
+    return replace(patch, edits=edits)

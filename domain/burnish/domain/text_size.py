@@ -1,0 +1,11 @@
+"""How long a text is for a model, when no model is there to count."""
+
+from __future__ import annotations
+
+CHARACTERS_A_TOKEN = 4
+"""The usual rule of thumb for English text."""
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens guessed from the number of characters, rounded up."""
+    return -(-len(text) // CHARACTERS_A_TOKEN)
