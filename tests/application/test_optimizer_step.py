@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pytest
 from fakes import STEPS, CatalogRunner, ScriptedAggregator, ScriptedProposer, append, training
@@ -24,6 +26,8 @@ from burnish.domain.edits import Edit, EditOp, EditSource, Patch
 from burnish.domain.rollouts import RolloutBatch
 from burnish.domain.runs import StepReason, TrainingRun
 from burnish.presentation.app import open_app
+
+T = TypeVar("T")
 
 MIXED_ITEMS = {f"train/{number}": float(number % 2) for number in range(8)}
 """Half of the train items fail, half succeed, whatever the skill says."""
@@ -98,6 +102,15 @@ def raising(_: object) -> Patch:
     raise ConnectionError
 
 
+def fixed(answer: T) -> Callable[[object], T]:
+    """Always this answer."""
+
+    def give(_: object) -> T:
+        return answer
+
+    return give
+
+
 # --- reflect ---------------------------------------------------------------------------------------------------------
 
 
@@ -119,9 +132,12 @@ async def test_successes_are_not_read_when_only_failures_are_wanted() -> None:
 
 
 async def test_an_analyst_that_fails_costs_its_own_edits_only() -> None:
-    answers = iter([raising, lambda _: append("- better"), raising, raising])
-    team = Team(propose_=lambda request: next(answers)(request))  # type: ignore[no-any-return]  # a Patch
-    run = await train(team)
+    answers = iter([raising, fixed(append("- better")), raising, raising])
+
+    def propose(request: ReflectionInput) -> Patch:
+        return next(answers)(request)
+
+    run = await train(Team(propose_=propose))
     assert (run.steps[0].analysts, run.steps[0].analysts_failed) == (4, 3)
     assert run.steps[0].reason is StepReason.ACCEPTED
 
@@ -220,7 +236,7 @@ async def test_equal_edits_become_one_before_a_model_is_asked() -> None:
     assert run.steps[0].merged == 1
 
 
-@pytest.mark.parametrize("merge", [raising, lambda _: Patch(), lambda _: Patch((Edit(EditOp.SUGGEST, "x"),))])
+@pytest.mark.parametrize("merge", [raising, fixed(Patch()), fixed(Patch((Edit(EditOp.SUGGEST, "x"),)))])
 async def test_a_merge_that_fails_or_is_empty_discards_nothing(merge: Callable[[MergeInput], Patch]) -> None:
     team = Team(propose_=by_minibatch, merge_=merge)
     run = await train(team)
@@ -249,7 +265,7 @@ async def test_a_model_ranks_only_when_there_is_too_much() -> None:
     assert few.ranks == []
 
 
-@pytest.mark.parametrize("rank", [raising, lambda _: Ranking(places=()), lambda _: Ranking(places=(17, -2))])
+@pytest.mark.parametrize("rank", [raising, fixed(Ranking(places=())), fixed(Ranking(places=(17, -2)))])
 async def test_a_ranking_that_fails_or_names_nothing_leaves_it_to_the_rule(
     rank: Callable[[RankInput], Ranking],
 ) -> None:
@@ -330,10 +346,9 @@ async def test_a_skill_is_rewritten_from_suggestions_and_what_is_protected_stays
 @pytest.mark.parametrize(
     ("rewrite", "reason"),
     [
-        (raising, StepReason.OPTIMIZER_FAILED),
-        (lambda _: Rewrite(skill="  "), StepReason.NO_CHANGE),
-        (lambda _: Rewrite(skill="# Old\n"), StepReason.NO_CHANGE),
-        (lambda _: Rewrite(skill=f"# New\n\n{LOCKED}\n"), StepReason.NO_CHANGE),
+        (fixed(Rewrite(skill="  ")), StepReason.NO_CHANGE),
+        (fixed(Rewrite(skill="# Old\n")), StepReason.NO_CHANGE),
+        (fixed(Rewrite(skill=f"# New\n\n{LOCKED}\n")), StepReason.NO_CHANGE),
     ],
 )
 async def test_a_rewrite_that_is_of_no_use_is_a_recorded_reject(
@@ -343,6 +358,18 @@ async def test_a_rewrite_that_is_of_no_use_is_a_recorded_reject(
         Team(propose_=suggest, rewrite_=rewrite), replace(SUGGESTIONS, patience=9), initial_skill="# Old\n"
     )
     assert run.steps[0].reason is reason
+
+
+async def test_a_rewrite_that_fails_is_a_failure_of_the_optimizer() -> None:
+    answers: Iterator[Callable[[RewriteInput], object]] = iter([raising, fixed(Rewrite(skill="# better\n"))])
+
+    def rewrite(request: RewriteInput) -> Rewrite:
+        answer = next(answers)(request)
+        assert isinstance(answer, Rewrite)
+        return answer
+
+    run = await train(Team(propose_=suggest, rewrite_=rewrite), replace(SUGGESTIONS, steps_per_epoch=2))
+    assert [record.reason for record in run.steps] == [StepReason.OPTIMIZER_FAILED, StepReason.ACCEPTED]
 
 
 FULL = replace(CONFIG, update_mode=UpdateMode.FULL_REWRITE_MINIBATCH)
@@ -439,7 +466,7 @@ async def test_a_rewrite_in_one_call_is_scored_beside_the_trained_skill() -> Non
     assert team.reflections[-1].current_skill == "# Skill\n"
 
 
-@pytest.mark.parametrize("answer", [raising, lambda _: append("no rewrite"), lambda _: Patch()])
+@pytest.mark.parametrize("answer", [raising, fixed(append("no rewrite")), fixed(Patch())])
 async def test_a_one_shot_rewrite_that_fails_changes_nothing_else(answer: Callable[[ReflectionInput], Patch]) -> None:
     def propose(request: ReflectionInput) -> Patch:
         return answer(request) if request.update_mode is UpdateMode.FULL_REWRITE_MINIBATCH else append("- better")
@@ -461,8 +488,6 @@ async def test_no_more_analysts_are_asked_at_once_than_allowed() -> None:
         wait: Callable[[], Awaitable[None]] | None = None
 
         async def propose(self, reflection: ReflectionInput) -> Patch:
-            import asyncio
-
             self.now += 1
             self.most = max(self.most, self.now)
             for _ in range(5):

@@ -124,6 +124,7 @@ async def test_an_initial_skill_has_a_length_and_balanced_markers(skill: str, fi
         ("lr_control_mode", "fixed"),
         ("lr_control_mode", "free"),
         ("update_mode", "patch"),
+        ("longitudinal_pair_policy", "all"),
         ("update_mode", "rewrite"),
         ("one_shot_baseline", 1),
         ("recall_meta_skill", 0),
@@ -131,16 +132,6 @@ async def test_an_initial_skill_has_a_length_and_balanced_markers(skill: str, fi
     ],
 )
 async def test_a_setting_is_checked_and_never_coerced(name: str, value: object) -> None:
-    assert await refused_fields(training(wrong(STEPS, **{name: value}))) == (f"config.{name}",)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("longitudinal_pair_policy", "all"),
-    ],
-)
-async def test_a_setting_without_effect_yet_is_refused_instead_of_ignored(name: str, value: object) -> None:
     assert await refused_fields(training(wrong(STEPS, **{name: value}))) == (f"config.{name}",)
 
 
@@ -164,12 +155,11 @@ async def test_the_lowest_learning_rate_may_not_exceed_the_first() -> None:
 
 async def test_all_broken_rules_are_named_at_once_in_the_order_of_the_alphabet() -> None:
     message = training(
-        replace(STEPS, lr_min=9, lr_scheduler="step", longitudinal_pair_policy="x"),
+        replace(STEPS, lr_min=9, lr_scheduler="step"),
         run_id="",
         initial_skill="<!-- LOCKED_END -->",
     )
     assert await refused_fields(message) == (
-        "config.longitudinal_pair_policy",
         "config.lr_min",
         "config.lr_scheduler",
         "initial_skill",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from burnish.domain.rollouts import Rollout
 SCORES = st.sampled_from([0.0, 0.3, 0.999, 1.0, None])
 
 
-def rollouts(scores: list[float | None]) -> list[Rollout]:
+def rollouts(scores: Sequence[float | None]) -> list[Rollout]:
     """A rollout a score; None: without an answer."""
     return [
         Rollout(f"item {index}", score or 0.0, score or 0.0, error=None if score is not None else "model.timeout")
@@ -25,7 +26,10 @@ def rollouts(scores: list[float | None]) -> list[Rollout]:
 
 @given(st.lists(SCORES, max_size=40), st.integers(1, 10), st.integers(0, 2**63 - 1), st.booleans())
 def test_every_answered_rollout_is_read_once(
-    scores: list[float | None], size: int, seed: int, failure_only: bool
+    scores: list[float | None],
+    size: int,
+    seed: int,
+    failure_only: bool,  # noqa: FBT001 - drawn by hypothesis
 ) -> None:
     tried = rollouts(scores)
     batches = split_minibatches(tried, size=size, seed=seed, failure_only=failure_only)

@@ -84,11 +84,21 @@ class Pass:
         asked = len(self.rollouts) + self.lost
         return (asked - len(self.answered)) / asked if asked else 1.0
 
+    def at(self, places: Sequence[int]) -> Pass:
+        """This pass with these of its items only."""
+        keys, rollouts = self.keys, self.rollouts
+        return replace(
+            self, keys=tuple(keys[place] for place in places), rollouts=tuple(rollouts[place] for place in places)
+        )
+
+    def first(self, count: int) -> Pass:
+        """This pass with at most so many of its items."""
+        return self.at(range(min(count, len(self.keys))))
+
     def apart_from(self, other: Pass) -> Pass:
         """This pass without what the other holds as well: batches that somebody else draws may share items."""
         known = set(other.keys)
-        kept = [pair for pair in zip(self.keys, self.rollouts, strict=True) if pair[0] not in known]
-        return replace(self, keys=tuple(key for key, _ in kept), rollouts=tuple(rollout for _, rollout in kept))
+        return self.at([place for place, key in enumerate(self.keys) if key not in known])
 
     def then(self, other: Pass) -> Pass:
         """Both passes as one."""

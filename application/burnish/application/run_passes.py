@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from burnish.application.detectors import Detectors
 from burnish.application.passes import Pass, PassRunner, side_by_side
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import PairPolicy, TrainSkillConfig
+from burnish.domain.epochs import is_of_interest
 from burnish.domain.gate import Ceiling, ceiling
+from burnish.domain.minibatches import in_groups
 from burnish.domain.rollouts import (
     TEST,
     TRAIN,
@@ -19,6 +21,7 @@ from burnish.domain.rollouts import (
     batch_seed,
     plan_epoch,
     sample_items,
+    shuffled,
 )
 
 FINAL = "final"
@@ -123,16 +126,33 @@ class RunPasses:
         return Validated(scored=done)
 
     async def slow_pair(self, prior_skill: str, current_skill: str, *, epoch: int) -> tuple[Pass, Pass]:
-        """Both epochs' skills on the same train items; equal skills are tried once."""
+        """Both epochs' skills on the same train items, as far as the pair policy takes an interest in them.
+
+        A sample of `slow_update_samples`; when only changes count, further samples until there are as many of those, or no
+        items left. A plain runner draws one sample.
+        """
+        size, policy = self._config.slow_update_samples, self._config.longitudinal_pair_policy
         seed = batch_seed(self._seed, "slow", epoch)
-        repeat = f"slow/{epoch}"
         if not self._runner.lists_items:
-            size = self._config.slow_update_samples
-            prior = await self._runner.ask_batch(prior_skill, RolloutBatch(TRAIN, size=size, seed=seed, repeat=repeat))
-            if prior_skill == current_skill or not prior.keys:
-                return prior, prior
-            return prior, await self._ask(current_skill, TRAIN, prior.keys, seed=seed)
-        items = sample_items(self._train_items, self._config.slow_update_samples, seed=seed)
+            pair = await self._drawn_pair(prior_skill, current_skill, f"slow/{epoch}", seed)
+            return _of_interest(*pair, policy)
+        items = sample_items(self._train_items, size, seed=seed)
+        pair = await self._pair(prior_skill, current_skill, items, f"slow/{epoch}", seed)
+        found = _of_interest(*pair, policy)
+        if policy is not PairPolicy.CHANGED or prior_skill == current_skill:
+            return found
+        rest = shuffled([item for item in self._train_items if item not in set(items)], seed=seed)
+        for more in in_groups(rest, size):
+            if len(found[0].keys) >= size:
+                break
+            pair = await self._pair(prior_skill, current_skill, more, f"slow/{epoch}", seed)
+            added = _of_interest(*pair, policy)
+            found = found[0].then(added[0]), found[1].then(added[1])
+        return found[0].first(size), found[1].first(size)
+
+    async def _pair(
+        self, prior_skill: str, current_skill: str, items: tuple[str, ...], repeat: str, seed: int
+    ) -> tuple[Pass, Pass]:
         keys = tuple((item, repeat) for item in items)
         if prior_skill == current_skill:
             prior = await self._ask(prior_skill, TRAIN, keys, seed=seed)
@@ -140,6 +160,14 @@ class RunPasses:
         return await side_by_side(
             self._ask(prior_skill, TRAIN, keys, seed=seed), self._ask(current_skill, TRAIN, keys, seed=seed)
         )
+
+    async def _drawn_pair(self, prior_skill: str, current_skill: str, repeat: str, seed: int) -> tuple[Pass, Pass]:
+        """A plain runner's own sample, tried with both skills; equal skills are tried once."""
+        size = self._config.slow_update_samples
+        prior = await self._runner.ask_batch(prior_skill, RolloutBatch(TRAIN, size=size, seed=seed, repeat=repeat))
+        if prior_skill == current_skill or not prior.keys:
+            return prior, prior
+        return prior, await self._ask(current_skill, TRAIN, prior.keys, seed=seed)
 
     async def final(self, skill: str) -> Pass:
         """Fresh scores on the selection set, for the promotion of the final skill."""
@@ -201,3 +229,15 @@ class RunPasses:
             mixed_weight=self._config.mixed_weight,
             mode=self._config.gate_mode,
         )
+
+
+def _of_interest(prior: Pass, current: Pass, policy: PairPolicy) -> tuple[Pass, Pass]:
+    """The pairs the policy asks for; all of them, also those without an answer, when it asks for all."""
+    if policy is PairPolicy.MIXED or prior.keys != current.keys:
+        return prior, current
+    places = [
+        place
+        for place, pair in enumerate(zip(prior.rollouts, current.rollouts, strict=True))
+        if is_of_interest(*pair, policy)
+    ]
+    return prior.at(places), current.at(places)

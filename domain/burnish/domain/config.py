@@ -11,8 +11,6 @@ from annotated_types import Ge, Le
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.domain.schedule import SCHEDULERS
 
-_WITHOUT_EFFECT_YET = ("longitudinal_pair_policy",)
-
 
 class UpdateMode(StrEnum):
     """What the optimizer is asked for in a step (system B)."""
@@ -34,6 +32,17 @@ class RateControl(StrEnum):
     """The optimizer."""
     NONE = "none"
     """Nobody: all are kept."""
+
+
+class PairPolicy(StrEnum):
+    """Which pairs of rollouts the slow update's guidance is written from (system B's `longitudinal_pair_policy`)."""
+
+    MIXED = "mixed"
+    """All of the sample."""
+    CHANGED = "changed"
+    """Those that improved or regressed; further train items are tried until there are as many as the sample has."""
+    UNCHANGED = "unchanged"
+    """Those that failed or succeeded twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +98,7 @@ class TrainSkillConfig:
     """Train items both epochs' skills are compared on."""
     slow_update_gate: bool = False
     """Put the slow update's guidance through the gate instead of forcing it in."""
-    longitudinal_pair_policy: str = "mixed"
+    longitudinal_pair_policy: PairPolicy = PairPolicy.MIXED
     recall_meta_skill: bool = False
     """Start with the memory of the latest run of the same skill."""
     promote_final: bool = True
@@ -111,13 +120,10 @@ class TrainSkillConfig:
         return self.epochs * self.steps_per_epoch
 
     def violations(self) -> tuple[str, ...]:
-        """Fields that break a rule a single field's constraint cannot state; settings without effect yet are refused."""
-        broken = [name for name in _WITHOUT_EFFECT_YET if getattr(self, name) != getattr(_DEFAULTS, name)]
+        """Fields that break a rule a single field's constraint cannot state."""
+        broken: list[str] = []
         if self.lr_scheduler.lower() not in SCHEDULERS:
             broken.append("lr_scheduler")
         if self.lr_min > self.lr_start:
             broken.append("lr_min")
         return tuple(broken)
-
-
-_DEFAULTS = TrainSkillConfig()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from burnish.domain.config import PairPolicy
 from burnish.domain.rollouts import Rollout
 
 
@@ -22,6 +23,15 @@ class SlowUpdateAnalysis:
     def total(self) -> int:
         """Number of paired items."""
         return self.improved + self.regressed + self.persistent_fail + self.stable_success
+
+
+def is_of_interest(prior: Rollout, current: Rollout, policy: PairPolicy) -> bool:
+    """Whether guidance is written from this pair; never from one without both answers."""
+    if prior.error is not None or current.error is not None:
+        return False
+    if policy is PairPolicy.MIXED:
+        return True
+    return (prior.is_success != current.is_success) is (policy is PairPolicy.CHANGED)
 
 
 def compare_epochs(prior: Iterable[Rollout], current: Iterable[Rollout]) -> SlowUpdateAnalysis:

@@ -167,6 +167,13 @@ def sample_items(item_ids: Sequence[str], size: int, *, seed: int) -> tuple[str,
     return tuple(item_ids[index] for index in sorted(chosen))
 
 
+def shuffled(item_ids: Sequence[str], *, seed: int) -> tuple[str, ...]:
+    """The items in a seeded order."""
+    order = list(item_ids)
+    random.Random(seed).shuffle(order)  # noqa: S311 - a seeded order, not a secret
+    return tuple(order)
+
+
 @lru_cache(maxsize=1 << 16)  # ids come again and again
 def is_item_id(text: str) -> bool:
     """Whether `text` may name an item: not blank, at most 256 characters, no control characters or lone surrogates."""

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind
@@ -150,7 +150,7 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         update_mode=UpdateMode.PATCH,
         slow_update_samples=20,
         slow_update_gate=False,
-        longitudinal_pair_policy="mixed",
+        longitudinal_pair_policy=PairPolicy.MIXED,
         recall_meta_skill=False,
         promote_final=True,
         eval_test=True,

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from burnish.application.budget import Budget
 from burnish.application.prices import Price
-from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind
@@ -56,7 +56,7 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
         update_mode=UpdateMode(optimizer.skill_update_mode),
         slow_update_samples=optimizer.slow_update_samples,
         slow_update_gate=optimizer.slow_update_gate_with_selection,
-        longitudinal_pair_policy=optimizer.longitudinal_pair_policy,
+        longitudinal_pair_policy=PairPolicy(optimizer.longitudinal_pair_policy),
         recall_meta_skill=optimizer.recall_meta_skill,
         promote_final=evaluation.promote_final,
         eval_test=evaluation.eval_test,
