@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ticket_server import EXAMPLE
 
+from burnish.domain.runs import StopReason
 from burnish.infrastructure.persistence.recording import Recording, read_recording, write_recording
+from burnish.infrastructure.persistence.stores import open_stores
 from burnish.presentation.cli import run
 
 SMALL = ("train.num_epochs=2", "train.steps_per_epoch=2", "evaluation.sel_env_num=12", "evaluation.test_env_num=5")
@@ -173,6 +177,38 @@ def test_an_unfinished_run_is_decided_as_far_as_its_answers_go(
     assert told["parts_at"] == 1
     assert run(["replay", str(tmp_path / "half"), "--task", str(task)]) == 0
     assert "2 records decided; there are no recorded decisions" in capsys.readouterr().out
+
+
+async def _cut(folder: Path, *, after: int) -> None:
+    """Make a run's database what it was when the run was stopped after a step."""
+    async with open_stores(folder / "burnish.db") as stores:
+        (run_id,) = await stores.runs.ids()
+        kept, entries = await stores.runs.get(run_id), await stores.journal.entries(run_id)
+        assert kept is not None
+        await stores.runs.save(replace(kept, steps=kept.steps[:after], stop_reason=StopReason.CANCELLED))
+        await stores.journal.delete(run_id)
+        for entry in entries:
+            if entry.step <= after + 1:  # of the next step there are answers, but no decision
+                await stores.journal.append(run_id, entry)
+
+
+def test_the_decisions_of_a_run_that_was_stopped_come_from_its_database(
+    made: Path, tmp_path: Path, again: Again, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "stopped"
+    shutil.copytree(made / "run", folder)
+    (folder / "history.jsonl").unlink()
+    asyncio.run(_cut(folder, after=1))
+    told = again(folder=folder)
+    assert told["parts_at"] is None
+    assert [(step["recorded"] is None, step["redecided"] is None) for step in told["steps"]] == [
+        (False, False),
+        (True, False),
+    ]
+    assert told["unknown"]["place"]["step"] == 3
+    assert run(["replay", str(folder)]) == 0
+    assert "the same decisions, 1 record, and 1 record more" in capsys.readouterr().out
+    assert again("evaluation.gate_metric=soft", folder=folder)["parts_at"] == 1
 
 
 def test_a_folder_that_is_none_is_not_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
