@@ -6,6 +6,11 @@ CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English text."""
 
 
-def estimated_tokens(text: str) -> int:
+def count_tokens(characters: int) -> int:
     """Tokens guessed from the number of characters, rounded up."""
-    return -(-len(text) // CHARACTERS_A_TOKEN)
+    return -(-characters // CHARACTERS_A_TOKEN)
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens of a text, guessed from its length."""
+    return count_tokens(len(text))

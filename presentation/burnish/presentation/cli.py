@@ -14,6 +14,8 @@ import typer
 
 from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
+from burnish.presentation.estimate import estimate_task
+from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
 from burnish.presentation.replay_command import replay
@@ -23,7 +25,7 @@ from burnish.presentation.settings.errors import shown
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
 from burnish.presentation.settings.mapping import canonical, named_as_settings
-from burnish.presentation.settings.yaml_text import write_scalar
+from burnish.presentation.settings.yaml_text import write_value
 from burnish.presentation.training import TrainOptions, evaluate_task, train_task, verify_audit
 
 EXAMPLE = "skill-training"
@@ -124,12 +126,20 @@ def train(
         Path | None, typer.Option("--replay", metavar="FILE", help="Answer from a recording, and from nowhere else.")
     ] = None,
     traces: Annotated[Path | None, typer.Option("--traces", metavar="FILE", help="Write spans as JSON lines.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: print the estimate and the first prompts.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a task's skill.
 
     Example: burnish train examples/ticket-routing/task.yaml --cfg-options train.num_epochs=1
     """
+    if dry_run:
+        if replay is not None:
+            refuse("--dry-run: asks nobody, so there is nothing to --replay: leave one of them out")
+        _estimate(_task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=True)
+        return
     if out_root is not None and out_root == Path() and not RunFolder(out_root).database.exists():
         refuse("--out-root: names the current folder: name one of the run's own")
     options = TrainOptions(
@@ -173,13 +183,24 @@ def evaluate(
     exit_for(result.failure)
 
 
+@app.command()
+def estimate(
+    *, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None, as_json: AsJson = False
+) -> None:
+    """Say what training a task will take, asking nobody.
+
+    Example: burnish estimate examples/ticket-routing/task.yaml --cfg-options train.num_epochs=4
+    """
+    _estimate(_task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=False)
+
+
 @config_app.command()
 def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
     """Print every setting of a task, and where its value came from."""
     path = _task_file(task, config)
     loaded = checked(lambda: load_task(path, cfg_options or ()))
     for key in KEYS:
-        typer.echo(f"{key}: {write_scalar(canonical(value_at(loaded.settings, key)))}  # {loaded.sources[key]}")
+        typer.echo(f"{key}: {write_value(canonical(value_at(loaded.settings, key)))}  # {loaded.sources[key]}")
 
 
 @config_app.command()
@@ -219,6 +240,12 @@ def verify(
     if problem is not None:
         refuse(f"{folder}: {problem}", ErrorKind.BUG)
     typer.echo(f"{folder}: {records} audit records, unbroken")
+
+
+def _estimate(task: Path, overrides: Sequence[str], *, as_json: bool, with_prompts: bool) -> None:
+    with without_log():
+        estimated = answer(estimate_task(task, overrides, os.environ))
+    print_estimate(estimated, as_json=as_json, with_prompts=with_prompts)
 
 
 def _task_file(task: Path | None, config: Path | None) -> Path:

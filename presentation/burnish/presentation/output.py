@@ -14,10 +14,11 @@ from pydantic_core import to_json
 from burnish.application.detectors import RunWarning
 from burnish.application.events import Event
 from burnish.application.ports import EventSink
+from burnish.application.prices import cost_of
 from burnish.application.result import Failure
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import ScoresOnTest, UsageTotal
-from burnish.presentation.run_folder import summary_of
+from burnish.presentation.summary import summary_of
 from burnish.presentation.trail import Trail
 from burnish.presentation.training import Trained
 
@@ -75,6 +76,8 @@ def print_trained(trained: Trained, output: Output) -> None:
         typer.echo(f"{role}: {_tokens([total for total in run.usage if total.role == role])}")
     if run.lost is not None:
         typer.echo(f"lost: {run.lost.calls} calls of earlier attempts that were never answered, counted at their worst")
+    if (cost := cost_of(run.usage, trained.task.prices)) is not None and cost > 0:
+        typer.echo(f"cost: ${cost:.4f}")
     for warning in run.warnings:
         typer.echo(f"warning: {warning}: {RunWarning(warning).meaning}")
     typer.echo(f"best skill: {trained.folder / 'best_skill.md'}")

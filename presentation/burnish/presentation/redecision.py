@@ -22,6 +22,7 @@ from burnish.presentation.settings.fields import Kind
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import canonical, named_as_settings
+from burnish.presentation.settings.yaml_text import Value
 
 _DECIDED = frozenset({ErrorCode.RUN_OPTIMIZER_FAILED, ErrorCode.RUN_INCONCLUSIVE, ErrorCode.RUN_NOTHING_WORKED})
 """Failures that a run ends with by its own rules; any other says that it could not be run again."""
@@ -31,16 +32,14 @@ _UNFINISHED = frozenset({None, StopReason.CANCELLED, StopReason.BUDGET, StopReas
 
 _AFTER_THE_LOOP = frozenset({Stage.PROMOTE_FINAL.value, Stage.TEST.value})
 
-Scalar = str | int | float | bool | None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A setting with another value than the recorded run's."""
 
     key: str
-    recorded: Scalar
-    now: Scalar
+    recorded: Value
+    now: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

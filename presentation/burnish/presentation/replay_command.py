@@ -13,10 +13,10 @@ import typer
 from burnish.domain.runs import StepReason, StepRecord
 from burnish.presentation.exits import answer, without_log
 from burnish.presentation.plain_table import DECISIONS, NOTHING, print_table, score_text
-from burnish.presentation.redecision import Outcome, Redecision, Scalar, StepPair, UnknownCall, redecide
+from burnish.presentation.redecision import Outcome, Redecision, StepPair, UnknownCall, redecide
 from burnish.presentation.run_commands import known_folder
 from burnish.presentation.settings.errors import listed
-from burnish.presentation.settings.yaml_text import write_scalar
+from burnish.presentation.settings.yaml_text import write_value
 
 _HASH_DIGITS = 12
 
@@ -60,7 +60,7 @@ def replay(
 
 def _print(redecision: Redecision) -> None:
     changes = ", ".join(
-        f"{change.key} {_value(change.recorded)} -> {_value(change.now)}" for change in redecision.changes
+        f"{change.key} {write_value(change.recorded)} -> {write_value(change.now)}" for change in redecision.changes
     )
     typer.echo(f"run {redecision.run_id} again, with {changes or 'its own settings'}")
     if redecision.steps:
@@ -136,10 +136,6 @@ def _outcome(outcome: Outcome) -> str:
 
 def _count(records: int) -> str:
     return f"{records} record{'' if records == 1 else 's'}"
-
-
-def _value(value: Scalar) -> str:
-    return write_scalar(value)
 
 
 def _as_json(folder: Path, redecision: Redecision) -> dict[str, object]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from burnish.domain.runs import LostCalls, StepRecord, TrainingRun, skill_hash
+from burnish.domain.forecast import Range
+from burnish.domain.runs import LostCalls, StepRecord, TrainingRun
 from burnish.infrastructure.persistence.audit import AuditAnchor
 from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.summary import range_json, summary_of
 from burnish.presentation.task import Task
 
 DATABASE = "burnish.db"
@@ -31,8 +32,9 @@ class Timing:
 
     `database` is the dialect of the database the run is kept in: `sqlite` (the folder's own file) or `postgresql`.
     `ended_at` is None while the run is being trained, and stays so when its process is killed. `audit` is the anchor of the
-    audit log at the end of the last attempt that had one. `lost` are calls of a run with a budget whose answers never came.
-    `task_file` is the task file's absolute path: relative paths in the configuration start in its folder.
+    audit log at the end of the last attempt that had one. `lost` are calls of a run with a budget whose answers never came;
+    `forecast_seconds` is what was expected of the run. `task_file` is the
+    task file's absolute path: relative paths in the configuration start in its folder.
     """
 
     run_id: str
@@ -43,6 +45,7 @@ class Timing:
     audit: AuditAnchor | None = None
     lost: LostCalls | None = None
     task_file: str | None = None
+    forecast_seconds: Range[float] | None = None
 
 
 class RunFolder:
@@ -100,7 +103,7 @@ class RunFolder:
 
     def write_timing(self, timing: Timing) -> None:
         """Keep it; an anchor that was kept stays where there is no new one."""
-        ended, audit = timing.ended_at, timing.audit
+        ended, audit, forecast = timing.ended_at, timing.audit, timing.forecast_seconds
         if audit is None and (before := self.timing()) is not None:
             audit = before.audit
         written = {
@@ -111,6 +114,7 @@ class RunFolder:
             "started_at": timing.started_at.isoformat(),
             "ended_at": None if ended is None else ended.isoformat(),
             "seconds": None if ended is None else round((ended - timing.started_at).total_seconds(), 3),
+            "forecast_seconds": None if forecast is None else range_json(forecast, digits=3),
             "audit": None if audit is None else {"count": audit.count, "head": audit.head},
             "lost": None if timing.lost is None else asdict(timing.lost),
         }
@@ -120,7 +124,8 @@ class RunFolder:
         """What was last kept of it; None when there is nothing, or nothing that can be read."""
         try:
             read = json.loads((self.path / TIMING).read_text(encoding="utf-8"))
-            ended, audit, task_file = read["ended_at"], read["audit"], read.get("task_file")
+            ended, audit = read["ended_at"], read["audit"]
+            task_file, forecast = read.get("task_file"), read.get("forecast_seconds")
             return Timing(
                 run_id=str(read["run_id"]),
                 task=str(read["task"]),
@@ -129,6 +134,7 @@ class RunFolder:
                 ended_at=None if ended is None else datetime.fromisoformat(ended),
                 audit=None if audit is None else AuditAnchor(int(audit["count"]), str(audit["head"])),
                 task_file=None if task_file is None else str(task_file),
+                forecast_seconds=None if forecast is None else Range(float(forecast["low"]), float(forecast["high"])),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -158,36 +164,3 @@ class RunFolder:
 def record_json(record: StepRecord) -> str:
     """A record in one line of JSON."""
     return json.dumps(asdict(record), ensure_ascii=False)
-
-
-def summary_of(run: TrainingRun, task: Task) -> dict[str, object]:
-    """What matters of a run, as JSON."""
-    return {
-        "run_id": run.run_id,
-        "skill_id": run.skill_id,
-        "task": task.name,
-        "simulated": task.is_simulated,
-        "models": dict(task.models),
-        "items": dict(task.items),
-        "seed": run.seed,
-        "stop_reason": run.stop_reason,
-        "cap": run.cap,
-        "code": run.code,
-        "has_accepted_any": run.has_accepted_any,
-        "baseline_score": run.baseline_score,
-        "best_score": run.best_score,
-        "selected_score": run.selected_score,
-        "final_score": run.final_score,
-        "best_step": run.best_step,
-        "promoted_final": run.promoted_final,
-        "steps_executed": run.steps_executed,
-        "consecutive_rejects": run.consecutive_rejects,
-        "rollouts_saved": run.rollouts_saved,
-        "usage": [asdict(total) for total in run.usage],
-        "warnings": list(run.warnings),
-        "reasons": dict(sorted(Counter(record.reason.value for record in run.steps).items())),
-        "test": None if run.test is None else asdict(run.test),
-        "best_skill_hash": skill_hash(run.best_skill),
-        "best_skill_characters": len(run.best_skill),
-        "final_skill_hash": skill_hash(run.final_skill),
-    }

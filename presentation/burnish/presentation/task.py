@@ -13,10 +13,12 @@ from typing import TypedDict
 from pydantic import SecretStr
 
 from burnish.application.budget import Budget
+from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
+from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.models.offline import OfflineModel
@@ -28,6 +30,7 @@ from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
 from burnish.infrastructure.tasks.scorers import load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
+from burnish.presentation.model_facts import OPTIMIZER_TOKENS, role_prices, role_sizes
 from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
@@ -36,9 +39,6 @@ from burnish.presentation.settings.sections import ModelSection, TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
-
-OPTIMIZER_TOKENS = 4_096
-"""Longest answer of the optimizer when the task does not say."""
 
 
 class TaskPorts(TypedDict):
@@ -51,7 +51,10 @@ class TaskPorts(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Everything a run of a task needs; `digest` names what it is: settings, skill and items."""
+    """Everything a run of a task needs; `digest` names what it is: settings, skill and items.
+
+    `prices` are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers.
+    """
 
     name: str
     skill_id: str
@@ -63,6 +66,8 @@ class Task:
     budget: Budget
     items: Mapping[str, int]
     models: Mapping[str, str]
+    prices: Mapping[str, Price]
+    sizes: Mapping[str, ModelSizes]
     digest: str
 
     @property
@@ -112,9 +117,11 @@ async def open_task(
             runner=runner,
             proposer=ChatPatchProposer(optimizer, max_tokens=settings.model.optimizer_max_tokens or OPTIMIZER_TOKENS),
             workers=settings.env.workers,
-            budget=to_budget(settings, prices={}),
+            budget=to_budget(settings, role_prices(settings)),
             items={split: len(used.named(split)) for split in SPLITS},
             models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
+            prices=role_prices(settings),
+            sizes=role_sizes(settings),
             digest=_digest(settings, skill, used, runner.fingerprint, optimizer.fingerprint),
         )
 

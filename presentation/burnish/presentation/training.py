@@ -26,6 +26,7 @@ from burnish.infrastructure.persistence.recording import Recording, RecordingErr
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
+from burnish.presentation.forecasting import forecast_of
 from burnish.presentation.run_database import POSTGRESQL, SQLITE, database_secrets, place_of
 from burnish.presentation.run_folder import LOG, RunFolder, Timing
 from burnish.presentation.settings.environment import Environment, read_environment
@@ -140,6 +141,7 @@ async def _train(
             database=SQLITE if isinstance(place, Path) else POSTGRESQL,
             started_at=utc_now(),
             task_file=str(options.task.absolute()),
+            forecast_seconds=forecast_of(task).seconds,
         )
         effective = effective_yaml(loaded)
         with _kept_on_disk():

@@ -152,8 +152,8 @@ def test_byte_order_marks_and_windows_newlines_are_fine(content: bytes) -> None:
 
 
 def test_a_section_with_every_key_commented_out_says_nothing() -> None:
-    text = "train:\n#  seed: 1\nmodel:\n  simulated:\nenv:\n  prompt: null\nmisspelt:\n"
-    tree = {"model": {}, "env": {"prompt": None}, "misspelt": None}
+    text = "train:\n#  seed: 1\nmodel:\n  simulated:\nenv:\n  prompt: null\nbudget:\n  prices:\nmisspelt:\n"
+    tree = {"model": {}, "env": {"prompt": None}, "budget": {}, "misspelt": None}
     assert read_chain(write("task.yaml", text))[0].tree == tree
 
 

@@ -117,7 +117,10 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         ),
         (
             "gradient: {zzz: 1}",
-            "gradient.zzz: unknown key: there are minibatch_size, merge_batch_size, analyst_workers and failure_only",
+            (
+                "gradient.zzz: unknown key: there are "
+                "minibatch_size, merge_batch_size, analyst_workers, failure_only, trajectory_view and obs_chars"
+            ),
         ),
         ("model: {simulated: {nose: 1}}", "model.simulated.nose: unknown key: did you mean model.simulated.noise?"),
         ("train: {edit_budget: 4}", "train.edit_budget: unknown key: set optimizer.learning_rate"),
@@ -234,28 +237,40 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         ),
         (
             "optimizer: {lr_scheduler: Autonomous}",
-            "optimizer.lr_scheduler: autonomous is not supported yet: use constant, linear or cosine",
+            "optimizer.lr_scheduler: autonomous is no schedule: set optimizer.lr_control_mode to autonomous",
         ),
         (
             "env: {scorer: llm_judge}",
             "env.scorer: llm_judge is not supported yet: use exact_match, f1, contains, numeric or python",
         ),
-        *(
-            (
-                f"{section}: {{{key}: {value}}}",
-                f"{section}.{key}: other values than {default} are not supported yet: remove it, or set it to {default}",
-            )
-            for section, key, value, default in (
-                ("train", "accumulation", "2", "1"),
-                ("gradient", "minibatch_size", "4", "8"),
-                ("gradient", "merge_batch_size", "4", "8"),
-                ("optimizer", "lr_control_mode", "autonomous", "fixed"),
-                ("optimizer", "skill_update_mode", "full_rewrite", "patch"),
-                ("optimizer", "longitudinal_pair_policy", "changed", "mixed"),
-                ("optimizer", "max_skill_tokens", "100", "null"),
-                ("optimizer", "prompts", "mine", "null"),
-            )
+        # prices
+        ("budget: {prices: 3}", "budget.prices: must be a section of keys, not 3"),
+        ("budget: {prices: [1]}", "budget.prices: must be a section of keys, not a list"),
+        ("budget: {prices: {m: 3}}", "budget.prices.m: must be a section of keys, not 3"),
+        ("budget: {prices: {org/m:7.5b: {prompt: 1}}}", "budget.prices.org/m:7.5b: needs completion as well"),
+        ("budget: {prices: {m: {prompt: -1, completion: 0}}}", "budget.prices.m.prompt: must be at least 0.0, not -1"),
+        (
+            "budget: {prices: {m: {prompt: '1', completion: 0}}}",
+            "budget.prices.m.prompt: must be a number, not text: write it without quotes",
         ),
+        (
+            "budget: {prices: {m: {prompt: .nan, completion: 0}}}",
+            "budget.prices.m.prompt: must be a finite number, not nan",
+        ),
+        (
+            "budget: {prices: {m: {prompt: null, completion: 0}}}",
+            "budget.prices.m.prompt: must be a number, not null",
+        ),
+        (
+            "budget: {prices: {m: {prompt: 1, completion: 0, input: 1}}}",
+            "budget.prices.m.input: unknown key: each entry of budget.prices has prompt and completion",
+        ),
+        (
+            'budget: {prices: {"a\\nb": {prompt: 1, completion: 0}}}',
+            "budget.prices.a\\nb: must be a model's name: 1 to 256 printable characters, no white space at its ends",
+        ),
+        ("budget: {price: {}}", "budget.price: unknown key: did you mean budget.prices?"),
+        ("a.b: 1", "a.b: unknown section: there are model, train, gradient, optimizer, evaluation, env and budget"),
         # rules
         (
             "evaluation: {use_gate: false}",
@@ -333,6 +348,8 @@ def test_all_problems_are_told_at_once_each_with_its_source() -> None:
             "model.api_key=sk-abcdefgh",
             "model.api_key: a secret has no place here: set the environment variable OPENAI_API_KEY",
         ),
+        ("budget.prices=3", "budget.prices: is a mapping: write it into the task file"),
+        ("budget.prices.gpt-4.1.prompt=3", "budget.prices: is a mapping: write it into the task file"),
         ("_base_=other.yaml", "_base_: unknown key: it belongs at the top of a task file"),
     ],
 )

@@ -18,7 +18,7 @@ from burnish.presentation.settings.fields import Kind
 from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.layers import merge
 from burnish.presentation.settings.loading import LoadedTask, load_task
-from burnish.presentation.settings.mapping import effective_yaml, identity_items, to_config
+from burnish.presentation.settings.mapping import canonical, effective_yaml, identity_items, to_config
 from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.settings.yaml_text import Scalar, Value
 
@@ -28,14 +28,6 @@ PROPERTY = settings(
 
 # Keys whose only accepted value is their default.
 FIXED = {
-    "train.accumulation",
-    "gradient.minibatch_size",
-    "gradient.merge_batch_size",
-    "optimizer.lr_control_mode",
-    "optimizer.skill_update_mode",
-    "optimizer.longitudinal_pair_policy",
-    "optimizer.max_skill_tokens",
-    "optimizer.prompts",
     "evaluation.use_gate",
 }
 CHOICES: dict[str, list[Scalar]] = {
@@ -46,6 +38,10 @@ CHOICES: dict[str, list[Scalar]] = {
     "optimizer.lr_scheduler": ["constant", "linear", "cosine"],
     "evaluation.gate_metric": ["hard", "soft", "mixed"],
     "evaluation.gate_mode": ["strict", "two_split"],
+    "optimizer.lr_control_mode": ["fixed", "autonomous", "none"],
+    "optimizer.skill_update_mode": ["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"],
+    "optimizer.longitudinal_pair_policy": ["mixed", "changed", "unchanged"],
+    "gradient.trajectory_view": ["full", "paper"],
     "env.split_ratio": ["2:1:7", "1:1:1", "8:1:999999"],
     "env.scorer": ["exact_match", "f1", "contains", "numeric"],
     "env.scorer_function": [None],
@@ -54,13 +50,31 @@ CHOICES: dict[str, list[Scalar]] = {
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 POSITIVE = st.integers(1, 10**9)
 SHARES = st.floats(0, 1)
-RANGES: dict[str, st.SearchStrategy[Scalar]] = {
+DOLLARS = st.floats(0, 1_000_000)
+
+
+def price(prompt: float, completion: float) -> dict[str, Value]:
+    return {"prompt": prompt, "completion": completion}
+
+
+PRICES: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
+    st.sampled_from(["gpt-4.1", "yes", "org/model:7b", '"', "a, b: {c}", "é"]),
+    st.builds(price, DOLLARS, DOLLARS),
+    max_size=3,
+)
+RANGES: dict[str, st.SearchStrategy[Value]] = {
     **{key: st.sampled_from(choices) for key, choices in CHOICES.items()},
     **{
         f"model.{role}": st.none() | st.sampled_from(["m", "yes", "org/model:7b", "3.5"])
         for role in ("target", "optimizer")
     },
     **{f"model.{role}_temperature": st.none() | st.floats(0, 2) for role in ("target", "optimizer")},
+    "gradient.minibatch_size": POSITIVE,
+    "train.accumulation": POSITIVE,
+    "gradient.merge_batch_size": st.integers(2, 1_000_000_000),
+    "gradient.obs_chars": st.integers(0, 1_000_000_000),
+    "optimizer.max_skill_tokens": st.none() | POSITIVE,
+    "optimizer.prompts": st.none() | TEXTS,
     "budget.max_rollouts": st.none() | st.integers(0, 1_000_000_000),
     "budget.max_tokens": st.none() | st.integers(0, 10**15),
     "budget.max_usd": st.none() | st.floats(0, 1e9),
@@ -94,13 +108,14 @@ RANGES: dict[str, st.SearchStrategy[Scalar]] = {
     "env.prompt": TEXTS,
     "env.answer_instruction": st.none() | TEXTS,
     "env.workers": st.integers(1, 1024),
+    "budget.prices": PRICES,
     **{key: st.booleans() for key, entry in KEYS.items() if isinstance(entry.default, bool) and key not in FIXED},
 }
 # Set together, or derived.
 TOGETHER = {"model.simulated.useful", "model.simulated.useless", "model.simulated.harmful", "env.split_mode"}
 
 
-def make(values: Mapping[str, Scalar]) -> TaskSettings:
+def make(values: Mapping[str, Value]) -> TaskSettings:
     tree: dict[str, Value] = {}
     for path, value in values.items():
         below: Value = value
@@ -154,6 +169,7 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         recall_meta_skill=False,
         promote_final=True,
         eval_test=True,
+        one_shot_baseline=True,
         max_error_rate=0.1,
         repeats=1,
         block_size=16,
@@ -234,7 +250,7 @@ def test_whatever_is_accepted_here_is_accepted_by_the_domain(task: TaskSettings,
     assert config.steps_per_epoch >= 1
     assert 1 <= config.val_batch_size <= val
     if task.train.steps_per_epoch is None:
-        assert config.steps_per_epoch == math.ceil(train / config.train_batch_size)
+        assert config.steps_per_epoch == math.ceil(train / (config.train_batch_size * config.accumulation))
 
 
 def test_the_identity_holds_every_identity_key_as_json() -> None:
@@ -251,7 +267,7 @@ def test_identities_differ_exactly_where_identity_keys_differ(one: TaskSettings,
     first, second = identity_items(one), identity_items(other)
     for path, text in first.items():
         assert (text == second[path]) == (value_at(one, path) == value_at(other, path)), path
-        assert json.loads(text) == value_at(one, path)
+        assert json.loads(text) == canonical(value_at(one, path))
 
 
 def test_operation_keys_do_not_change_the_identity() -> None:

@@ -39,6 +39,8 @@ DEFAULTS: dict[str, object] = {
     "gradient.merge_batch_size": 8,
     "gradient.analyst_workers": 16,
     "gradient.failure_only": False,
+    "gradient.trajectory_view": "full",
+    "gradient.obs_chars": 0,
     "optimizer.learning_rate": 4,
     "optimizer.min_learning_rate": 2,
     "optimizer.lr_scheduler": "cosine",
@@ -56,6 +58,7 @@ DEFAULTS: dict[str, object] = {
     "evaluation.sel_env_num": 0,
     "evaluation.test_env_num": 0,
     "evaluation.eval_test": True,
+    "evaluation.one_shot_baseline": True,
     "evaluation.gate_metric": "hard",
     "evaluation.gate_mixed_weight": 0.5,
     "evaluation.gate_mode": "strict",
@@ -80,6 +83,7 @@ DEFAULTS: dict[str, object] = {
     "budget.max_tokens": None,
     "budget.max_usd": None,
     "budget.max_minutes": None,
+    "budget.prices": {},
 }
 OPERATION = {
     "model.target_timeout_seconds",
@@ -92,6 +96,7 @@ OPERATION = {
     "budget.max_tokens",
     "budget.max_usd",
     "budget.max_minutes",
+    "budget.prices",
 }
 
 

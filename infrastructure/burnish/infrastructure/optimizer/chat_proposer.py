@@ -23,6 +23,10 @@ from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA, SCHEMA_N
 from burnish.infrastructure.optimizer.trajectories import cut_middle, show_rollouts
 
 PURPOSE: Final = "reflect"
+TRAJECTORY_TOKENS: Final = 12_000
+"""To which each trajectory that is shown is cut."""
+COMPLAINT_TOKENS: Final = 1_200
+"""About what the repair round adds to the first question at most."""
 
 _PACKAGE: Final = "burnish.infrastructure.optimizer"
 _INSTRUCTIONS: Final = "prompts/reflect/SKILL.md"
@@ -38,7 +42,9 @@ class ChatPatchProposer:
     Each trajectory is cut to `trajectory_tokens`, an answer has at most `max_tokens`; ValueError when either is below 1.
     """
 
-    def __init__(self, model: ChatModel, *, trajectory_tokens: int = 12_000, max_tokens: int = 4_096) -> None:
+    def __init__(
+        self, model: ChatModel, *, trajectory_tokens: int = TRAJECTORY_TOKENS, max_tokens: int = 4_096
+    ) -> None:
         if trajectory_tokens < 1 or max_tokens < 1:
             raise ValueError(f"trajectory_tokens={trajectory_tokens} and max_tokens={max_tokens} must be at least 1")
         self._model = model
@@ -62,19 +68,23 @@ class ChatPatchProposer:
         shown = _shown(reflection)
         if not shown:
             return Patch()
-        request = ChatRequest(
+        request = self.request(reflection)
+        patch = await self._ask(request, reflection.current_skill)
+        source = EditSource.SUCCESS if all(rollout.is_success for rollout in shown) else EditSource.FAILURE
+        version = skill_hash(reflection.current_skill)
+        return replace(patch, edits=tuple(replace(edit, source=source, skill_version=version) for edit in patch.edits))
+
+    def request(self, reflection: ReflectionInput) -> ChatRequest:
+        """What the model is asked first."""
+        return ChatRequest(
             system=self._instructions,
-            user=_question(reflection, shown, self._trajectory_tokens),
+            user=_question(reflection, _shown(reflection), self._trajectory_tokens),
             purpose=PURPOSE,
             json_schema=PATCH_SCHEMA,
             schema_name=SCHEMA_NAME,
             max_tokens=self._max_tokens,
             seed=reflection.seed or None,
         )
-        patch = await self._ask(request, reflection.current_skill)
-        source = EditSource.SUCCESS if all(rollout.is_success for rollout in shown) else EditSource.FAILURE
-        version = skill_hash(reflection.current_skill)
-        return replace(patch, edits=tuple(replace(edit, source=source, skill_version=version) for edit in patch.edits))
 
     async def _ask(self, request: ChatRequest, skill: str) -> Patch:
         """The patch in the first answer, or in the second.

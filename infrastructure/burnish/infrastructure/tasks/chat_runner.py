@@ -64,6 +64,10 @@ class ChatTaskRunner:
         """The split's items, in the order of its files; none for a split that is not train, val or test."""
         return tuple(self._items.get(split, ()))
 
+    def items(self, split: str) -> Sequence[Item]:
+        """The split's items, in the order of its files."""
+        return tuple(self._items.get(split, {}).values())
+
     def item_fingerprint(self, split: str, item_id: str) -> str:
         """A SHA-256 over all fields of the item. Raises LookupError when the split has no such item."""
         return hashlib.sha256(item_json(self._items[split][item_id]).encode()).hexdigest()
@@ -79,12 +83,22 @@ class ChatTaskRunner:
         for item_id in item_ids:
             if item_id not in items:
                 raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, item_id)
-        system = "\n\n".join(filter(None, (skill, self._answer_instruction)))
+        system = self._system(skill)
         return [await self._try(system, items[item_id], batch) for item_id in item_ids]
 
-    async def _try(self, system: str, item: Item, batch: RolloutBatch) -> Rollout:
+    def request(self, skill: str, batch: RolloutBatch, item_id: str) -> ChatRequest:
+        """What the model is asked about an item of the batch's split. Raises LookupError when the split does not have it."""
+        return self._request(self._system(skill), self._items[batch.split][item_id], batch)
+
+    def _system(self, skill: str) -> str:
+        return "\n\n".join(filter(None, (skill, self._answer_instruction)))
+
+    def _request(self, system: str, item: Item, batch: RolloutBatch) -> ChatRequest:
         user = self._template.render(item)
-        request = ChatRequest(system=system, user=user, purpose="rollout", seed=_item_seed(batch, item.item_id))
+        return ChatRequest(system=system, user=user, purpose="rollout", seed=_item_seed(batch, item.item_id))
+
+    async def _try(self, system: str, item: Item, batch: RolloutBatch) -> Rollout:
+        request = self._request(system, item, batch)
         try:
             answer = await self._model.complete(request)
         except ChatError as error:
@@ -95,7 +109,7 @@ class ChatTaskRunner:
             item.item_id,
             hard=score.hard,
             soft=score.soft,
-            trajectory=f"[user]\n{user}\n\n[agent]\n{answer.text}",
+            trajectory=trajectory_of(request, answer.text),
             task_type=item.task_type,
             prediction=prediction,
             fail_reason=score.reason,
@@ -120,6 +134,11 @@ class ChatTaskRunner:
                 problem = self._scorer.problem(item)
                 if problem:
                     raise DataError(f"{where}: {problem}")
+
+
+def trajectory_of(request: ChatRequest, answer: str) -> str:
+    """A question and its answer, as the optimizer gets to read them."""
+    return f"[user]\n{request.user}\n\n[agent]\n{answer}"
 
 
 def _item_seed(batch: RolloutBatch, item_id: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, TypeVar
 
 from annotated_types import Ge, Gt, Le
@@ -58,13 +59,14 @@ def planned(*names: str, instead: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def ignoring_case() -> BeforeValidator:
-    """Take a choice in any case; the settings hold it in lower case."""
+def aliases(names: Mapping[str, str] = MappingProxyType({})) -> BeforeValidator:
+    """Take a choice in any case and by its other names; the settings hold its one name."""
 
-    def lower(value: object) -> object:
-        return value.lower() if isinstance(value, str) else value
+    def resolve(value: object) -> object:
+        name = value.lower() if isinstance(value, str) else value
+        return names.get(name, name) if isinstance(name, str) else value
 
-    return BeforeValidator(lower)
+    return BeforeValidator(resolve)
 
 
 def rule(check: Callable[[T], str | None]) -> AfterValidator:
@@ -77,6 +79,18 @@ def rule(check: Callable[[T], str | None]) -> AfterValidator:
         return value
 
     return AfterValidator(apply)
+
+
+def rule_before(check: Callable[[object], str | None]) -> BeforeValidator:
+    """Refuse a value for which `check` returns a complaint, before its type is looked at."""
+
+    def apply(value: object) -> object:
+        complaint = check(value)
+        if complaint is not None:
+            raise ValueError(complaint)
+        return value
+
+    return BeforeValidator(apply)
 
 
 def _unstorable(text: str) -> str | None:
@@ -95,3 +109,4 @@ Seed = Annotated[int, Ge(0), Le(2**63 - 1)]
 Workers = Annotated[int, Ge(1), Le(1024)]
 Share = Annotated[float, Ge(0), Le(1)]
 Seconds = Annotated[float, Gt(0), Le(86_400)]
+Dollars = Annotated[float, Ge(0), Le(1_000_000)]

@@ -23,6 +23,8 @@ class Key:
     default: object
     description: str
     is_nullable: bool
+    is_mapping: bool = False
+    """Whether its value is a mapping of names the user chooses."""
 
 
 def value_at(settings: TaskSettings, path: str) -> object:
@@ -68,6 +70,7 @@ def _key(path: str, field: FieldInfo) -> Key:
         default=field.default,
         description=field.description or "",
         is_nullable=types.NoneType in typing.get_args(field.annotation),
+        is_mapping=typing.get_origin(field.annotation) is Mapping,
     )
 
 
@@ -80,3 +83,11 @@ KEYS: Mapping[str, Key] = types.MappingProxyType(
     {path: _key(path, field) for path, field in _FIELDS if isinstance(field, FieldInfo)}
 )
 """Every key by its path, in the order of the sections."""
+
+MAPPINGS = tuple(path for path, key in KEYS.items() if key.is_mapping)
+"""Paths of the keys that hold a mapping."""
+
+
+def mapping_of(path: str) -> str | None:
+    """The key whose mapping the path leads into, or None."""
+    return next((key for key in MAPPINGS if path.startswith(f"{key}.")), None)

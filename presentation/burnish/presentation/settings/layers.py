@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burnish.presentation.settings.errors import SettingsError, shown, shown_path
-from burnish.presentation.settings.keys import SECTIONS
+from burnish.presentation.settings.keys import MAPPINGS, SECTIONS
 from burnish.presentation.settings.yaml_text import MAX_DEPTH, Value, YamlError, read_document, read_value
 
 BASE = "_base_"
@@ -80,6 +80,8 @@ def read_options(options: Iterable[str]) -> tuple[Layer, tuple[str, ...]]:
             lines.append(f"{OPTIONS}: argument {number} has no '=': write section.key=value")
         elif not all(names) or len(names) > MAX_DEPTH:
             lines.append(f"{OPTIONS}: argument {number} begins with no key: write section.key=value")
+        elif (mapping := next((path for path in MAPPINGS if _leads_into(names, path)), None)) is not None:
+            lines.append(f"{OPTIONS}: {mapping}: is a mapping: write it into the task file")
         else:
             try:
                 value = read_value(text)
@@ -88,6 +90,10 @@ def read_options(options: Iterable[str]) -> tuple[Layer, tuple[str, ...]]:
             else:
                 tree = merge(tree, _nested(names, value))
     return Layer(OPTIONS, tree), tuple(lines)
+
+
+def _leads_into(names: Sequence[str], path: str) -> bool:
+    return ".".join((*names, "")).startswith(f"{path}.")
 
 
 def _nested(names: Sequence[str], value: Value) -> dict[str, Value]:
@@ -145,6 +151,8 @@ def _without_empty_sections(tree: dict[str, Value], prefix: str = "") -> dict[st
     """A section whose keys are all commented out reads as null, and says nothing."""
     kept: dict[str, Value] = {}
     for name, value in tree.items():
+        if f"{prefix}{name}" in MAPPINGS and value is None:
+            continue
         if f"{prefix}{name}" not in SECTIONS:
             kept[name] = value
         elif isinstance(value, dict):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from burnish.presentation.settings.errors import SettingsError, shown_path
 from burnish.presentation.settings.keys import KEYS
 from burnish.presentation.settings.layers import Layer, merge, read_chain, read_options
-from burnish.presentation.settings.problems import explain
+from burnish.presentation.settings.problems import explain, set_at
 from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.settings.yaml_text import Value
 
@@ -54,7 +54,7 @@ def load_task(path: Path | str, overrides: Sequence[str] = ()) -> LoadedTask:
         problems = error.errors(include_url=False)
         # A rule across keys can fail at a key nobody set: the task file is where to set it.
         found = [
-            f"{shown_path(_origin(layers, tuple(map(str, problem['loc']))) or str(file))}: {explain(problem)}"
+            f"{shown_path(_origin(layers, set_at(problem)) or str(file))}: {explain(problem)}"
             for problem in problems[:MAX_PROBLEMS]
         ]
         left = len(problems) - len(found)

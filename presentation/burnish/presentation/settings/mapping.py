@@ -6,17 +6,18 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import cast
 
 from burnish.application.budget import Budget
 from burnish.application.prices import Price
 from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
-from burnish.presentation.settings.fields import Kind
+from burnish.presentation.settings.fields import Kind, Section
 from burnish.presentation.settings.keys import KEYS, SECTIONS, value_at
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.sections import TaskSettings
-from burnish.presentation.settings.yaml_text import write_scalar
+from burnish.presentation.settings.yaml_text import Value, write_value
 
 
 def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> TrainSkillConfig:
@@ -54,6 +55,8 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
         minibatch_size=gradient.minibatch_size,
         merge_batch_size=gradient.merge_batch_size,
         update_mode=UpdateMode(optimizer.skill_update_mode),
+        max_skill_tokens=optimizer.max_skill_tokens,
+        one_shot_baseline=evaluation.one_shot_baseline,
         slow_update_samples=optimizer.slow_update_samples,
         slow_update_gate=optimizer.slow_update_gate_with_selection,
         longitudinal_pair_policy=PairPolicy(optimizer.longitudinal_pair_policy),
@@ -100,6 +103,8 @@ SETTING_OF = {
     "minibatch_size": "gradient.minibatch_size",
     "merge_batch_size": "gradient.merge_batch_size",
     "update_mode": "optimizer.skill_update_mode",
+    "max_skill_tokens": "optimizer.max_skill_tokens",
+    "one_shot_baseline": "evaluation.one_shot_baseline",
     "slow_update_samples": "optimizer.slow_update_samples",
     "slow_update_gate": "optimizer.slow_update_gate_with_selection",
     "longitudinal_pair_policy": "optimizer.longitudinal_pair_policy",
@@ -135,14 +140,21 @@ def effective_yaml(loaded: LoadedTask) -> str:
         lines.append(f"{'  ' * depth}{section.rpartition('.')[2]}:")
         for path, key in KEYS.items():
             if path.rpartition(".")[0] == section:
-                value = write_scalar(canonical(value_at(loaded.settings, path)))
+                value = write_value(canonical(value_at(loaded.settings, path)))
                 lines.append(f"{'  ' * (depth + 1)}{key.path.rpartition('.')[2]}: {value}")
     return "\n".join(lines) + "\n"
 
 
-def canonical(value: object) -> str | int | float | bool | None:
+def canonical(value: object) -> Value:
     """A setting's value in the one form that equal values share."""
-    if isinstance(value, float):
-        return value + 0.0  # one zero only, without a sign
-    assert value is None or isinstance(value, (str, int)), "a setting is one scalar"
-    return value
+    match value:
+        case float():
+            return value + 0.0  # one zero only, without a sign
+        case Section():
+            return {name: canonical(inner) for name, inner in value}
+        case Mapping():
+            entries = cast("Mapping[str, object]", value)
+            return {name: canonical(entries[name]) for name in sorted(entries)}
+        case _:
+            assert value is None or isinstance(value, (str, int)), "a setting is a scalar or a mapping"
+            return value

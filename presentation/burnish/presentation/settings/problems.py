@@ -8,7 +8,8 @@ import re
 from pydantic_core import ErrorDetails
 
 from burnish.presentation.settings.errors import listed, shown
-from burnish.presentation.settings.keys import KEYS, SECTIONS, nearest
+from burnish.presentation.settings.keys import KEYS, SECTIONS, mapping_of, nearest
+from burnish.presentation.settings.sections import ModelPrice
 from burnish.presentation.settings.yaml_text import Scalar, read_scalar, write_scalar
 
 _SECRET = re.compile(
@@ -27,6 +28,7 @@ _ELSEWHERE = {
     "out_root": "name the run folder on the command line (--out-root)",
 }
 """What became of keys of system B, and how people find the right one."""
+_ENTRIES = {"budget.prices": tuple(ModelPrice.model_fields)}
 _EXPECTED = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -49,15 +51,19 @@ def is_secret(name: str) -> bool:
 
 def explain(error: ErrorDetails) -> str:
     """`key.path: what is wrong: remedy`, without line breaks and without any text value that could be a secret."""
-    path = ".".join(map(str, error["loc"]))
+    path = ".".join(set_at(error))
     kind, value = error["type"], error["input"]
     context = error.get("ctx", {})
+    if mapping_of(path) is not None:
+        path = shown(path)  # it holds a name of the user's
+    if kind == "missing":
+        return f"{path}: needs {error['loc'][-1]} as well"
     if kind == "extra_forbidden":
         return f"{shown(path)}: {_unknown(path)}"
-    if kind == "model_type":
+    if kind in {"model_type", "dict_type"}:
         return f"{path}: must be a section of keys, not {_described(value)}"
     if kind in _EXPECTED:
-        null = " or null" if KEYS[path].is_nullable else ""
+        null = " or null" if path in KEYS and KEYS[path].is_nullable else ""
         return f"{path}: must be {_EXPECTED[kind]}{null}, not {_described(value)}{_remedy(path, kind, value)}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
@@ -70,6 +76,12 @@ def explain(error: ErrorDetails) -> str:
     return f"{path}: is not valid ({kind})"
 
 
+def set_at(error: ErrorDetails) -> tuple[str, ...]:
+    """The names that lead to what is wrong and is there: for something missing, to what it is missing from."""
+    names = tuple(map(str, error["loc"]))
+    return names[:-1] if error["type"] == "missing" or names[-1:] == ("[key]",) else names
+
+
 def _unknown(path: str) -> str:
     section, _, name = path.rpartition(".")
     if is_secret(name):
@@ -80,9 +92,12 @@ def _unknown(path: str) -> str:
         return (
             "addresses have no place here: set the environment variable OPENAI_BASE_URL or OPENAI_COMPATIBLE_BASE_URL"
         )
+    if (mapping := mapping_of(path)) is not None:
+        return f"unknown key: each entry of {mapping} has {listed(_ENTRIES[mapping], 'and')}"
     if name in _ELSEWHERE:
         return f"unknown key: {_ELSEWHERE[name]}"
     meant = nearest(path)
+    section = section if section in SECTIONS else ""  # a key may have a dot in its own name
     what = "key" if section or "." in (meant or "") else "section"
     if meant is not None:
         return f"unknown {what}: did you mean {meant}?"
@@ -104,7 +119,7 @@ def _described(value: object) -> str:
 
 def _remedy(path: str, kind: str, value: object) -> str:
     match value:
-        case None:
+        case None if path in KEYS:
             return f": remove it to get the default, {_written(KEYS[path].default)}"
         case float() if kind == "int_type" and value.is_integer():
             return f": write {shown(str(int(value)), 24)}"

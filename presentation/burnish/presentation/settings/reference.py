@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burnish.presentation.settings.keys import KEYS, SECTIONS
 from burnish.presentation.settings.mapping import SETTING_OF, canonical
-from burnish.presentation.settings.yaml_text import write_scalar
+from burnish.presentation.settings.yaml_text import write_value
 
 _HEAD = """\
 # Configuration
@@ -38,7 +38,7 @@ def reference() -> str:
             "|---|---|---|---|---|",
         ]
         for key in rows:
-            default = write_scalar(canonical(key.default)).replace("|", "\\|")
+            default = write_value(canonical(key.default)).replace("|", "\\|")
             field = f"`{in_code[key.path]}`" if key.path in in_code else ""
             name = key.path.rpartition(".")[2]
             meaning = key.description.replace("|", "\\|")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -15,6 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from burnish.presentation.settings.fields import (
     MAX_COUNT,
     Count,
+    Dollars,
     Positive,
     Seconds,
     Section,
@@ -22,12 +24,12 @@ from burnish.presentation.settings.fields import (
     Share,
     Text,
     Workers,
+    aliases,
     identity,
-    ignoring_case,
-    only,
     operation,
     planned,
     rule,
+    rule_before,
 )
 
 MAX_MODEL_NAME = 256
@@ -66,10 +68,47 @@ def _gate_is_needed(value: bool) -> str | None:  # noqa: FBT001  a validator is 
     return None
 
 
+def _is_no_schedule(value: object) -> str | None:
+    if isinstance(value, str) and value.lower() == "autonomous":
+        return "autonomous is no schedule: set optimizer.lr_control_mode to autonomous"
+    return None
+
+
 _BACKENDS = "openai_chat, openai_compatible or simulated"
 _SCORERS = "exact_match, f1, contains, numeric or python"
 _EFFORTS = "none, minimal, low, medium, high, xhigh or max; null: not sent"
 _SCHEDULES = "constant, linear or cosine"
+
+LR_CONTROL_MODES = {
+    "manual": "fixed",
+    "scheduler": "fixed",
+    "scheduled": "fixed",
+    "auto": "autonomous",
+    "optimizer": "autonomous",
+    "off": "none",
+    "no_lr": "none",
+}
+UPDATE_MODES = {
+    "rewrite": "rewrite_from_suggestions",
+    "suggestions": "rewrite_from_suggestions",
+    "rewrite_suggestions": "rewrite_from_suggestions",
+    "full_rewrite": "full_rewrite_minibatch",
+    "minibatch_full_rewrite": "full_rewrite_minibatch",
+    "skill_rewrite_minibatch": "full_rewrite_minibatch",
+}
+PAIR_POLICIES = {
+    "default": "mixed",
+    "random": "mixed",
+    "all": "mixed",
+    "change": "changed",
+    "delta": "changed",
+    "10_01": "changed",
+    "01_10": "changed",
+    "stable": "unchanged",
+    "same": "unchanged",
+    "00_11": "unchanged",
+}
+"""System B's other names of the same choices."""
 
 Backend = Annotated[
     Literal["openai_chat", "openai_compatible", "simulated"],
@@ -134,7 +173,7 @@ class TrainSection(Section):
     num_epochs: Positive = identity(4, "passes over the train items")
     steps_per_epoch: Positive | None = identity(None, "null: as many as it takes to see every train item once")
     batch_size: Positive = identity(40, "train items tried in a step")
-    accumulation: Annotated[int, only(1)] = identity(1, "batches a step; not supported yet")
+    accumulation: Positive = identity(1, "batches tried in a step before the optimizer reads them")
     patience: Positive | None = identity(None, "rejected steps in a row that end the run; null: never")
     seed: Seed = identity(42, "decides every random choice; 0: drawn, then recorded")
     train_size: Count = identity(0, "train items there must be; 0: as many as there are")
@@ -143,10 +182,14 @@ class TrainSection(Section):
 class GradientSection(Section):
     """`gradient`: how rollouts become proposed edits."""
 
-    minibatch_size: Annotated[int, only(8)] = identity(8, "rollouts in one call of the optimizer; not supported yet")
-    merge_batch_size: Annotated[int, only(8)] = identity(8, "patches merged in one call; not supported yet")
+    minibatch_size: Positive = identity(8, "rollouts one analyst reads")
+    merge_batch_size: Annotated[int, Ge(2), Le(MAX_COUNT)] = identity(8, "patches merged in one call")
     analyst_workers: Workers = operation(16, "calls of the optimizer at once")
     failure_only: bool = identity(default=False, description="show the optimizer failures only")
+    trajectory_view: Literal["full", "paper"] = identity(
+        "full", "what analysts see of a rollout: full, or paper (long middles cut short)"
+    )
+    obs_chars: Count = identity(0, "characters of each observation analysts see; 0: all")
 
 
 class OptimizerSection(Section):
@@ -154,25 +197,29 @@ class OptimizerSection(Section):
 
     learning_rate: Positive = identity(4, "most edits in the first step")
     min_learning_rate: Positive = identity(2, "most edits in the last step")
-    lr_scheduler: Annotated[
-        Literal["constant", "linear", "cosine"], planned("autonomous", instead=_SCHEDULES), ignoring_case()
-    ] = identity("cosine", f"how the number of edits falls: {_SCHEDULES}")
-    lr_control_mode: Annotated[str, only("fixed")] = identity(
-        "fixed", "who sets the number of edits; not supported yet"
+    lr_scheduler: Annotated[Literal["constant", "linear", "cosine"], rule_before(_is_no_schedule), aliases()] = (
+        identity("cosine", f"how the number of edits falls: {_SCHEDULES}")
     )
-    skill_update_mode: Annotated[str, only("patch")] = identity("patch", "edits or rewrites; not supported yet")
+    lr_control_mode: Annotated[Literal["fixed", "autonomous", "none"], aliases(LR_CONTROL_MODES)] = identity(
+        "fixed", "who sets it: fixed (the schedule), autonomous (the optimizer), none (no limit)"
+    )
+    skill_update_mode: Annotated[
+        Literal["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"], aliases(UPDATE_MODES)
+    ] = identity("patch", "edits (patch), rewrite_from_suggestions or full_rewrite_minibatch")
     use_slow_update: bool = identity(default=True, description="compare the epochs' skills and write guidance")
     slow_update_samples: Positive = identity(20, "train items the epochs' skills are compared on")
     slow_update_gate_with_selection: bool = identity(
         default=False, description="gate the guidance instead of forcing it in"
     )
-    longitudinal_pair_policy: Annotated[str, only("mixed")] = identity(
-        "mixed", "which of them the guidance is written from; not supported yet"
+    longitudinal_pair_policy: Annotated[Literal["mixed", "changed", "unchanged"], aliases(PAIR_POLICIES)] = identity(
+        "mixed", "which of them the guidance is written from: mixed (all), changed or unchanged"
     )
     use_meta_skill: bool = identity(default=True, description="keep a memory for the optimizer across epochs")
     recall_meta_skill: bool = identity(default=False, description="start with the memory of the skill's latest run")
-    max_skill_tokens: Annotated[Positive | None, only(None)] = identity(None, "longest skill; not supported yet")
-    prompts: Annotated[Text | None, only(None)] = identity(None, "folder of own optimizer prompts; not supported yet")
+    max_skill_tokens: Positive | None = identity(
+        None, "longest candidate, in tokens of four characters; null: 262144 characters"
+    )
+    prompts: Text | None = identity(None, "folder with prompts that take the place of the optimizer's own; null: none")
 
     @field_validator("min_learning_rate")
     @classmethod
@@ -192,6 +239,9 @@ class EvaluationSection(Section):
     sel_env_num: Count = identity(0, "validation items in use: the first n; 0: all")
     test_env_num: Count = identity(0, "test items in use: the first n; 0: all")
     eval_test: bool = identity(default=True, description="score the test items at the end")
+    one_shot_baseline: bool = identity(
+        default=True, description="with eval_test, also score one rewrite of the initial skill in a single call"
+    )
     gate_metric: Literal["hard", "soft", "mixed"] = identity("hard", "the score that decides: hard, soft or mixed")
     gate_mixed_weight: Share = identity(0.5, "share of the soft score in mixed")
     gate_mode: Literal["strict", "two_split"] = identity(
@@ -250,6 +300,16 @@ class EnvSection(Section):
         return function
 
 
+class ModelPrice(Section):
+    """What a model costs, in US dollars a million tokens: of what it reads and of what it writes."""
+
+    prompt: Dollars
+    completion: Dollars
+
+
+Prices = Mapping[ModelName, ModelPrice]
+
+
 class BudgetSection(Section):
     """`budget`: what a run may use over all its attempts; a run that stops at a cap goes on when it is raised."""
 
@@ -263,6 +323,7 @@ class BudgetSection(Section):
     max_minutes: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
         None, "active minutes after which no further step is begun; null: no limit"
     )
+    prices: Prices = operation({}, "US dollars a million tokens, as model: {prompt: …, completion: …}")
 
 
 class TaskSettings(Section):

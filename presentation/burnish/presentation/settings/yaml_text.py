@@ -118,6 +118,17 @@ def write_scalar(value: Scalar) -> str:
             return value if is_plain and read_scalar(value) == value else f'"{"".join(map(_escaped, value))}"'
 
 
+def write_value(value: Value) -> str:
+    """The value on one line, a list or mapping in brackets or braces, such that `read_document` reads it back."""
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{write_scalar(name)}: {write_value(inner)}' for name, inner in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(write_value, value))}]"
+        case _:
+            return write_scalar(value)
+
+
 def _escaped(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]

@@ -1,0 +1,195 @@
+"""How many tokens a run uses, known before it is started: calls times the sizes of prompts and answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from burnish.domain.config import TrainSkillConfig
+from burnish.domain.forecast import NOTHING, CallForecast, OptimizerStage, Range, RolloutStage, StageForecast, total
+from burnish.domain.regions import MAX_SKILL_CHARACTERS
+from burnish.domain.schedule import learning_rate
+from burnish.domain.text_size import CHARACTERS_A_TOKEN
+
+LONGEST_SKILL = MAX_SKILL_CHARACTERS // CHARACTERS_A_TOKEN
+"""In tokens."""
+
+GUIDANCE_TOKENS = 100
+"""Of a slow update's guidance, with its markers: the default writer's has fewer."""
+
+MEMORY_TOKENS = 30
+"""Of an epoch in the optimizer's memory: the default writer's has fewer."""
+
+
+EXACT = Range(1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSizes:
+    """What is assumed of a role's model.
+
+    `answer` is the length of one answer, in tokens; `off` by how much a count by characters may be wrong (1.0, 1.0: not at
+    all, as for simulated models, which count by characters themselves).
+    """
+
+    answer: Range[int]
+    off: Range[float] = EXACT
+
+    def prompts(self, counted: Range[int]) -> Range[int]:
+        """The range of what the model may call the prompts' tokens."""
+        return Range(math.floor(counted.low * self.off.low), math.ceil(counted.high * self.off.high))
+
+    def answers(self, calls: Range[int]) -> Range[int]:
+        """Tokens of so many answers."""
+        return Range(calls.low * self.answer.low, calls.high * self.answer.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSizes:
+    """Tokens of a task's prompts with the initial skill, counted by characters.
+
+    `rollouts` has the prompt of every item, by split; `reflect` is an optimizer's prompt without rollouts, `shown` what each
+    train item adds to it, solved with a short answer or failed with a long one. `edit` is the most an edit usually adds to
+    the skill, `complaint` what a second question about one answer adds to the first.
+    """
+
+    rollouts: Mapping[str, Sequence[int]]
+    reflect: int
+    shown: Sequence[Range[int]]
+    edit: int
+    complaint: int
+    target: ModelSizes
+    optimizer: ModelSizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleTokens:
+    """Tokens a role reads (prompt) and writes (completion)."""
+
+    prompt: Range[int]
+    completion: Range[int]
+
+    @property
+    def all(self) -> Range[int]:
+        """Both."""
+        return self.prompt + self.completion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenForecast:
+    """The tokens of a run, by role."""
+
+    target: RoleTokens
+    optimizer: RoleTokens
+
+    @property
+    def all(self) -> Range[int]:
+        """Of both roles."""
+        return self.target.all + self.optimizer.all
+
+
+def forecast_tokens(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSizes) -> TokenForecast:
+    """The tokens of the forecast calls.
+
+    `low` is the fewest calls with the skill as short as it is now; `high` the most calls with a skill that takes up every
+    edit it may, each of the assumed length. Items are exact: what cannot be known is which of them a sample holds.
+    """
+    growth = _Growth(config, sizes.edit)
+    added = _added(config, calls, growth)
+    asked = total(
+        _prompts(config, name, stage, sizes.rollouts[stage.split], added[name]) for name, stage in calls.stages.items()
+    )
+    read = _reflections(config, calls, sizes, growth)
+    return TokenForecast(
+        target=RoleTokens(prompt=sizes.target.prompts(asked), completion=sizes.target.answers(calls.rollouts)),
+        optimizer=RoleTokens(
+            prompt=sizes.optimizer.prompts(read), completion=sizes.optimizer.answers(calls.optimizer_calls)
+        ),
+    )
+
+
+def drawn(sizes: Sequence[int], draws: int) -> Range[int]:
+    """The sum over that many draws without replacement, again and again: whole turns are exact, the rest is any of them."""
+    if not sizes or draws <= 0:
+        return NOTHING
+    turns, rest = divmod(draws, len(sizes))
+    ordered, whole = sorted(sizes), turns * sum(sizes)
+    return Range(whole + sum(ordered[:rest]), whole + sum(ordered[len(ordered) - rest :]))
+
+
+class _Growth:
+    """How many tokens longer the skill may be after each step than at the start, within its limit."""
+
+    def __init__(self, config: TrainSkillConfig, edit: int) -> None:
+        steps, floor = config.total_steps, config.lr_min
+        slowest = math.ceil(LONGEST_SKILL / (edit * floor)) if edit else 0  # steps until no more fits
+        budgets = (
+            learning_rate(config.lr_scheduler, step, steps, config.lr_start, floor)
+            for step in range(min(steps, slowest))
+        )
+        self._after = [min(edit * edits, LONGEST_SKILL) for edits in accumulate(budgets, initial=0)]
+        self._guided = 2 * config.steps_per_epoch if config.use_slow_update else steps + 1
+
+    def over(self, steps: range) -> int:
+        """The sum over the skills after these steps; the skill after step 0 is the initial one."""
+        known = steps[: _below(steps, len(self._after))]
+        guided = len(steps) - _below(steps, self._guided)
+        grown = sum(self._after[step] for step in known) + (len(steps) - len(known)) * self._after[-1]
+        return grown + guided * GUIDANCE_TOKENS
+
+
+def _below(steps: range, limit: int) -> int:
+    return len(range(steps.start, min(steps.stop, limit), steps.step))
+
+
+def _added(config: TrainSkillConfig, calls: CallForecast, growth: _Growth) -> Mapping[RolloutStage, int]:
+    """The most tokens by which the skill has grown, summed over the passes of each stage."""
+    steps, end, passes = config.total_steps, config.steps_per_epoch, calls.stages
+    candidates, last = growth.over(range(1, steps + 1)), growth.over(range(steps, steps + 1))
+    guided = growth.over(range(2 * end, steps + 1, end)) if calls.slow_updates.high else 0
+    return {
+        RolloutStage.BASELINE: 0,
+        RolloutStage.TRAIN: growth.over(range(steps)),
+        RolloutStage.CANDIDATES: candidates,
+        RolloutStage.HELD_IN: candidates + guided if passes[RolloutStage.HELD_IN].passes.high else 0,
+        RolloutStage.SLOW_UPDATE: 2 * guided,
+        RolloutStage.RESCORE: guided,
+        RolloutStage.FINAL: passes[RolloutStage.FINAL].passes.high * last,
+        RolloutStage.TEST: max(passes[RolloutStage.TEST].passes.high - 1, 0) * last,
+    }
+
+
+def _prompts(
+    config: TrainSkillConfig, name: RolloutStage, stage: StageForecast, sizes: Sequence[int], added: int
+) -> Range[int]:
+    """Tokens of a stage's prompts."""
+    if name is RolloutStage.TRAIN:
+        with_initial = _planned(config, sizes, stage)
+    else:
+        once = drawn(sizes, stage.items)
+        times = Range(stage.passes.low * stage.repeats, stage.passes.high * stage.repeats)
+        with_initial = Range(times.low * once.low, times.high * once.high)
+    return with_initial + Range(0, added * stage.items * stage.repeats)
+
+
+def _planned(config: TrainSkillConfig, sizes: Sequence[int], stage: StageForecast) -> Range[int]:
+    """The sum over the train items of all steps: an epoch takes its items in turns."""
+    epochs, rest = divmod(stage.passes.low, config.steps_per_epoch)
+    epoch = drawn(sizes, config.steps_per_epoch * stage.items)
+    return Range(epochs * epoch.low + drawn(sizes, rest * stage.items).low, config.epochs * epoch.high)
+
+
+def _reflections(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSizes, growth: _Growth) -> Range[int]:
+    """Tokens of the prompts that ask for edits: every question shows a step's rollouts once."""
+    asked, train = calls.optimizer[OptimizerStage.REFLECT], calls.stages[RolloutStage.TRAIN]
+    asks, again = -(-asked.high // calls.steps.high), max(asked.high - calls.steps.high, 0)
+    memory = config.use_meta_skill * MEMORY_TOKENS * config.steps_per_epoch * math.comb(config.epochs, 2)
+    solved = _planned(config, [size.low for size in sizes.shown], train).low
+    failed = _planned(config, [size.high for size in sizes.shown], train).high
+    grown = growth.over(range(config.total_steps))
+    return Range(
+        asked.low * sizes.reflect + solved * bool(asked.low),
+        asked.high * sizes.reflect + asks * (failed + grown + memory) + again * sizes.complaint,
+    )

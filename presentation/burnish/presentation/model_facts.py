@@ -1,0 +1,109 @@
+"""What is known or assumed of the models a task names: their prices, and how long their answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from burnish.application.prices import Price
+from burnish.domain.forecast import Range
+from burnish.domain.token_forecast import ModelSizes
+from burnish.infrastructure.models.prices import FREE, price_of
+from burnish.presentation.settings.environment import Role
+from burnish.presentation.settings.sections import Backend, Effort, ModelPrice, TaskSettings
+
+OPTIMIZER_TOKENS = 4_096
+"""Longest answer of the optimizer when the task does not say."""
+
+COUNT_IS_OFF = Range(0.8, 1.35)
+"""By how much a real model's tokens differ from a quarter of the characters: English prose to code and numbers."""
+
+LONGEST_ANSWER: Mapping[Effort | None, int] = {
+    None: 1_000,
+    "none": 500,
+    "minimal": 500,
+    "low": 1_000,
+    "medium": 2_000,
+    "high": 4_000,
+    "xhigh": 8_000,
+    "max": 16_000,
+}
+"""The agent's, in tokens with its reasoning, when the task sets no limit: a guess by reasoning effort."""
+
+SHORTEST_ANSWER = 1
+SHORTEST_PATCH = 30
+"""The optimizer's shortest answer: no edits, and why."""
+
+SIMULATED_ANSWER = Range(1, 4)
+SIMULATED_EDIT_TOKENS = 90
+"""The most an edit of the simulated coach takes in its answer, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """A role's backend, and its model's name if it has one."""
+
+    backend: Backend
+    name: str | None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether there is no model at all."""
+        return self.backend == "simulated"
+
+
+def chosen_models(settings: TaskSettings) -> Mapping[Role, ChosenModel]:
+    """The model of each role."""
+    model = settings.model
+    return {
+        Role.TARGET: ChosenModel(model.target_backend, model.target),
+        Role.OPTIMIZER: ChosenModel(model.optimizer_backend, model.optimizer),
+    }
+
+
+def role_prices(settings: TaskSettings) -> Mapping[str, Price]:
+    """The prices by role; a role whose model has no known price is absent."""
+    own = {name: _price(price) for name, price in settings.budget.prices.items()}
+    prices = {
+        role.value: FREE if model.is_simulated else price_of(model.name or "", own)
+        for role, model in chosen_models(settings).items()
+    }
+    return {role: price for role, price in prices.items() if price is not None}
+
+
+def unpriced_models(settings: TaskSettings) -> Mapping[str, str]:
+    """The models by role whose price is not known; an empty name is one nobody has named."""
+    priced = role_prices(settings)
+    return {role.value: model.name or "" for role, model in chosen_models(settings).items() if role.value not in priced}
+
+
+def role_sizes(settings: TaskSettings) -> Mapping[str, ModelSizes]:
+    """How long answers are, and how far a count by characters is off, by role."""
+    return {Role.TARGET.value: _target_sizes(settings), Role.OPTIMIZER.value: _optimizer_sizes(settings)}
+
+
+def _price(price: ModelPrice) -> Price:
+    return Price(prompt=_decimal(price.prompt), completion=_decimal(price.completion))
+
+
+def _decimal(number: float) -> Decimal:
+    """The number as it was written."""
+    return Decimal(repr(number))
+
+
+def _target_sizes(settings: TaskSettings) -> ModelSizes:
+    model = settings.model
+    if model.target_backend == "simulated":
+        return ModelSizes(answer=SIMULATED_ANSWER)
+    longest = model.target_max_tokens or LONGEST_ANSWER[model.target_reasoning_effort]
+    return ModelSizes(answer=Range(SHORTEST_ANSWER, longest), off=COUNT_IS_OFF)
+
+
+def _optimizer_sizes(settings: TaskSettings) -> ModelSizes:
+    model = settings.model
+    if model.optimizer_backend == "simulated":
+        longest = SHORTEST_PATCH + settings.optimizer.learning_rate * SIMULATED_EDIT_TOKENS
+        return ModelSizes(answer=Range(SHORTEST_PATCH // 2, longest))
+    longest = model.optimizer_max_tokens or OPTIMIZER_TOKENS
+    return ModelSizes(answer=Range(min(SHORTEST_PATCH, longest), longest), off=COUNT_IS_OFF)
