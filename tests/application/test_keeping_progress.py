@@ -19,10 +19,20 @@ from fakes import (
     training,
 )
 
-from burnish.application.events import Event, PassScored, StepFinished
+from burnish.application.events import (
+    Aggregated,
+    Applied,
+    Event,
+    MemoryUpdated,
+    PassScored,
+    Reflected,
+    Stage,
+    StepFinished,
+)
 from burnish.application.runs import GetCheckpoint, GetRun, ListCheckpoints
 from burnish.domain.edits import Patch
 from burnish.domain.gate import GateAction
+from burnish.domain.rollouts import score_batch
 from burnish.domain.runs import Checkpoint, TrainingRun
 from burnish.infrastructure.persistence.in_memory import InMemoryCheckpointStore
 from burnish.presentation.app import open_app
@@ -103,6 +113,7 @@ async def test_events_follow_the_stages() -> None:
         "1.1 Aggregated",
         "1.1 Selected",
         "1.1 Applied",
+        "1.1 gate",
         "1.1 StepFinished",
         "1.1 MemoryUpdated",
         "2.2 rollout",
@@ -114,11 +125,30 @@ async def test_events_follow_the_stages() -> None:
         "2.2 slow_update",
         "2.2 slow_update",
         "2.2 SlowUpdated",
+        "2.2 gate",
         "2.2 StepFinished",
         "2.2 MemoryUpdated",
         "0.0 RunFinished",
     ]
     assert {event.run_id for event in sink.events} == {"run"}
+
+
+async def test_events_carry_the_texts_and_rollouts_behind_their_numbers() -> None:
+    sink = RecordingSink()
+    config = replace(STEPS, epochs=2, use_slow_update=True, use_meta_skill=True)
+    async with open_app(rollouts=CatalogRunner(), proposer=ScriptedProposer(append("score=0.6")), sinks=(sink,)) as app:
+        await app.send(training(config))
+    passes = {(event.step, event.stage): event for event in sink.of(PassScored)}
+    improved = f"{START}\n\nscore=0.6"
+    assert passes[1, Stage.BASELINE].text == passes[1, Stage.ROLLOUT].text == START
+    assert passes[1, Stage.GATE].text == sink.of(Applied)[0].candidate == improved
+    assert sink.of(StepFinished)[0].skill == improved
+    assert all(score_batch(event.rollouts) == event.score for event in passes.values())
+    assert [len(event.patches) for event in sink.of(Reflected)] == [1, 1]
+    assert [event.patch is not None and len(event.patch.edits) for event in sink.of(Aggregated)] == [1, 0]
+    assert all(len(event.memory) == event.characters > 0 for event in sink.of(MemoryUpdated))
+    told = [name for event in sink.events for name in event.summary()]
+    assert {"text", "rollouts", "patches", "patch", "candidate", "memory"}.isdisjoint(told)
 
 
 async def test_a_step_is_told_once_it_is_kept() -> None:

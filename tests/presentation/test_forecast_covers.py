@@ -54,7 +54,7 @@ async def trained(overrides: list[str]) -> Mapping[str, Expected]:
     loaded = load_task(EXAMPLE / "task.yaml", overrides)
     async with (
         open_task(loaded, NOWHERE) as task,
-        open_app(rollouts=task.runner, **task.roles, workers=task.workers) as app,
+        open_app(**task.ports) as app,
     ):
         result = await app.send(TrainSkill("run", task.skill_id, task.initial_skill, task.config))
         return cast("Mapping[str, Expected]", summary_of(result.value, task)["forecast"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from burnish.application.passes import Pass
@@ -14,6 +14,8 @@ from burnish.domain.gate import GateAction, GateEvaluation, GateMode, evaluate_g
 from burnish.domain.rollouts import Outcomes
 from burnish.domain.runs import StepReason, StepRecord, skill_hash
 from burnish.domain.step_memory import lost_and_gained
+
+_NOT_TRIED = Pass()
 
 
 class CandidatePasses(Protocol):
@@ -33,6 +35,7 @@ class Verdict:
     """What the gate made of a candidate; scores are None when not measured, `score` also when the pass was stopped.
 
     `lost` and `gained` count validation items, of those asked, on which the candidate did worse or better than the current.
+    `tried` is its validation pass, as far as it went.
     """
 
     action: GateAction | None
@@ -45,6 +48,7 @@ class Verdict:
     held_in_score: float | None = None
     compared_with: float | None = None
     skill: ScoredSkill | None = None
+    tried: Pass = _NOT_TRIED
     lost: int = 0
     gained: int = 0
 
@@ -94,11 +98,12 @@ async def judge_candidate(
             reason=StepReason.GATE,
             ceiling=validated.stopped.score,
             compared_with=state.current.score(config),
+            tried=validated.scored,
         )
     outcomes = validated.scored.outcomes
     pairs = pair_scores(outcomes, state.current.outcomes, state.best.outcomes)
     if is_inconclusive(validated.scored, config) or not pairs.items:
-        return NO_ANSWERS
+        return replace(NO_ANSWERS, tried=validated.scored)
 
     def project(scores: tuple[float, float] | None) -> float:
         return 0.0 if scores is None else project_score(*scores, config.gate_metric, config.mixed_weight)
@@ -113,7 +118,7 @@ async def judge_candidate(
         held_pairs = pair_scores(tried.outcomes, trained.outcomes, None)
         unclear = is_inconclusive(tried, config) or is_inconclusive(trained, config)
         if unclear or held_pairs.current is None or not held_pairs.items:
-            return NO_ANSWERS
+            return replace(NO_ANSWERS, tried=validated.scored)
         held_in, trained_pair = held_pairs.candidate, held_pairs.current
     hard, soft = pairs.candidate
     result = evaluate_gate(
@@ -144,6 +149,7 @@ async def judge_candidate(
         held_in_score=result.candidate_held_in_score if two_split else None,
         compared_with=current_score,
         skill=ScoredSkill(candidate, outcomes),
+        tried=validated.scored,
         lost=lost,
         gained=gained,
     )

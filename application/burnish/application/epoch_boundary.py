@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
-from burnish.application.events import MemoryUpdated, PassScored, SlowUpdated, Stage
+from burnish.application.events import MemoryUpdated, SlowUpdated, Stage
 from burnish.application.log import get_logger
 from burnish.application.mediator import Publisher, Sender
 from burnish.application.meta_skill_update import MetaSkillUpdate
@@ -16,6 +16,7 @@ from burnish.application.ports import PortError
 from burnish.application.result import ENDING_CODES, Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.telemetry import StageTelemetry
+from burnish.application.telling import pass_scored
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.domain.epochs import SlowUpdateAnalysis
 from burnish.domain.gate import GateAction, pair_scores, project_score
@@ -59,16 +60,8 @@ async def _compare(state: TrainingState, prior_skill: str, ports: BoundaryPorts)
         pair = await ports.passes.slow_pair(prior_skill, state.current.text, epoch=state.epoch)
         for name, done in zip(("prior", "current"), pair, strict=True):
             ports.telemetry.count_pass(Stage.SLOW_UPDATE, done)
-            await ports.publisher.publish(
-                PassScored(
-                    run_id=state.run_id,
-                    step=state.step,
-                    epoch=state.epoch,
-                    stage=Stage.SLOW_UPDATE,
-                    score=done.score,
-                    skill=name,
-                )
-            )
+            text = prior_skill if name == "prior" else state.current.text
+            await ports.publisher.publish(pass_scored(state, Stage.SLOW_UPDATE, done, text=text, skill=name))
         prior, current = pair
         result = await ports.sender.send(
             SlowUpdate(
@@ -106,6 +99,7 @@ async def _apply_guidance(state: TrainingState, guidance: str, trained: Pass, po
             verdict = await judge_candidate(state, candidate, trained, ports.passes, of_current=not accepted)
         else:
             verdict = await _force(state, candidate, ports.passes)
+    await ports.publisher.publish(pass_scored(state, Stage.GATE, verdict.tried, text=candidate))
     if verdict.skill is not None and verdict.action is not GateAction.REJECT:
         new_best = verdict.action is GateAction.ACCEPT_NEW_BEST
         accepted = new_best or verdict.reason is StepReason.ACCEPTED
@@ -118,7 +112,7 @@ async def _force(state: TrainingState, candidate: str, passes: CandidatePasses) 
     """Take the candidate whatever it scores; it becomes the best only if it beats the best on the same items."""
     validated = await passes.validate(candidate)
     if is_inconclusive(validated.scored, state.config):
-        return NO_ANSWERS
+        return replace(NO_ANSWERS, tried=validated.scored)
     outcomes = validated.scored.outcomes
     pairs = pair_scores(outcomes, None, state.best.outcomes)
     hard, soft = pairs.candidate
@@ -133,6 +127,7 @@ async def _force(state: TrainingState, candidate: str, passes: CandidatePasses) 
         score=score,
         compared_with=best,
         skill=ScoredSkill(candidate, outcomes),
+        tried=validated.scored,
     )
 
 
@@ -159,7 +154,14 @@ async def extend_memory(
     if code is not None:
         _log.warning("meta_skill.failed", run_id=state.run_id, epoch=state.epoch, code=code)
     await ports.publisher.publish(
-        MemoryUpdated(run_id=state.run_id, step=state.step, epoch=state.epoch, characters=len(memory), code=code)
+        MemoryUpdated(
+            run_id=state.run_id,
+            step=state.step,
+            epoch=state.epoch,
+            characters=len(memory),
+            code=code,
+            memory=memory,
+        )
     )
     return replace(state, memory=memory)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from burnish.domain.edits import Edit, FailedEdit
+from burnish.domain.edits import Edit, FailedEdit, Patch
 from burnish.domain.epochs import SlowUpdateAnalysis
-from burnish.domain.rollouts import BatchScore
+from burnish.domain.rollouts import BatchScore, Rollout
 from burnish.domain.runs import StepRecord, TrainingRun
+
+_DETAIL = {"detail": True}
+"""Marks a field with what the others sum up: whole texts and rollouts, for those who keep them."""
 
 
 class Stage(StrEnum):
@@ -36,6 +39,10 @@ class Event:
     epoch: int = 0
     replayed: bool = False
 
+    def summary(self) -> dict[str, object]:
+        """Its fields by name, without the details."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if not item.metadata}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
@@ -48,11 +55,16 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassScored(Event):
-    """A pass over items ended: a rollout of the step, or a scoring outside of it; `skill` tells which one of several."""
+    """A pass over items ended: a rollout of the step, a candidate at the gate, or a scoring outside of steps.
+
+    `skill` tells which one of several; `text` is the skill that was tried.
+    """
 
     stage: Stage
     score: BatchScore
     skill: str = ""
+    text: str = field(default="", repr=False, metadata=_DETAIL)
+    rollouts: tuple[Rollout, ...] = field(default=(), repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +73,7 @@ class Reflected(Event):
 
     proposed: int
     code: str | None = None
+    patches: tuple[Patch, ...] = field(default=(), repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,31 +81,35 @@ class Aggregated(Event):
     """Equal edits were merged."""
 
     edits: int
+    patch: Patch | None = field(default=None, repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected(Event):
-    """Edits were clipped to the learning rate."""
+    """Edits were clipped to the learning rate; `reasoning` is the selector's."""
 
     learning_rate: int
     edits: tuple[Edit, ...]
+    reasoning: str = field(default="", repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Event):
-    """Edits were applied to the current skill."""
+    """Edits were applied to the current skill, which made the candidate of it."""
 
     applied: tuple[Edit, ...]
     failed: tuple[FailedEdit, ...]
+    candidate: str = field(default="", repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished(Event):
-    """A step, or a slow update that changed the skill, was decided; scores are those after the decision."""
+    """A step, or a slow update that changed the skill, was decided; scores and the current skill are those after it."""
 
     record: StepRecord
     current_score: float | None
     best_score: float | None
+    skill: str = field(default="", repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +126,7 @@ class MemoryUpdated(Event):
 
     characters: int
     code: str | None = None
+    memory: str = field(default="", repr=False, metadata=_DETAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

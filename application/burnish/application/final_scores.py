@@ -34,7 +34,8 @@ async def promote_final(
         return state
     with telemetry.stage(Stage.PROMOTE_FINAL):
         final, best = await side_by_side(passes.final(state.current.text), passes.final(state.best.text))
-        await _tell(state, Stage.PROMOTE_FINAL, {"final": final, "best": best}, publisher, telemetry)
+        scored = {"final": (state.current.text, final), "best": (state.best.text, best)}
+        await _tell(state, Stage.PROMOTE_FINAL, scored, publisher, telemetry)
     pairs = pair_scores(final.outcomes, best.outcomes, None)
     if is_inconclusive(final, config) or is_inconclusive(best, config) or pairs.current is None or not pairs.items:
         return state
@@ -79,14 +80,23 @@ async def score_test_split(
         for text in named.values():
             if text not in done:
                 done[text] = await passes.test(text)
-        scored = {name: done[text] for name, text in named.items()}
+        scored = {name: (text, done[text]) for name, text in named.items()}
         await _tell(state, Stage.TEST, scored, publisher, telemetry)
-    return replace(state, test=ScoresOnTest(**{name: passed.score for name, passed in scored.items()}))
+    return replace(state, test=ScoresOnTest(**{name: passed.score for name, (_, passed) in scored.items()}))
 
 
 async def _tell(
-    state: TrainingState, stage: Stage, passes: dict[str, Pass], publisher: Publisher, telemetry: StageTelemetry
+    state: TrainingState,
+    stage: Stage,
+    scored: Mapping[str, tuple[str, Pass]],
+    publisher: Publisher,
+    telemetry: StageTelemetry,
 ) -> None:
-    for name, done in passes.items():
+    """Tell the passes by the names of their skills, each with the skill's text."""
+    for name, (text, done) in scored.items():
         telemetry.count_pass(stage, done)
-        await publisher.publish(PassScored(run_id=state.run_id, stage=stage, score=done.score, skill=name))
+        await publisher.publish(
+            PassScored(
+                run_id=state.run_id, stage=stage, score=done.score, skill=name, text=text, rollouts=done.rollouts
+            )
+        )

@@ -30,9 +30,14 @@ class Proposals:
     code: str | None = None
 
     @property
+    def patches(self) -> tuple[Patch, ...]:
+        """All of them, failures' first."""
+        return (*self.from_failures, *self.from_successes)
+
+    @property
     def edits(self) -> int:
         """How many edits were proposed."""
-        return sum(len(patch.edits) for patch in (*self.from_failures, *self.from_successes))
+        return sum(len(patch.edits) for patch in self.patches)
 
 
 async def propose_edits(state: TrainingState, rollouts: Pass, optimizer: Optimizer) -> Proposals:

@@ -47,6 +47,7 @@ async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -
                 record=record,
                 current_score=state.current.score(state.config),
                 best_score=state.best.score(state.config),
+                skill=state.current.text,
             )
         )
     await ask_store(ports.runs.save(state.as_run(None)))

@@ -13,7 +13,6 @@ from burnish.application.budget import MAX_MINUTES, UNLIMITED, Budget, BudgetRea
 from burnish.application.candidate import is_inconclusive, judge_candidate
 from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
 from burnish.application.events import (
-    PassScored,
     RunFinished,
     RunStarted,
     Stage,
@@ -39,6 +38,7 @@ from burnish.application.run_rules import (
 )
 from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
+from burnish.application.telling import pass_scored
 from burnish.application.training_state import ScoredSkill, TrainingState
 from burnish.application.training_step import Judge, StepPorts, training_step
 from burnish.domain.config import TrainSkillConfig
@@ -282,6 +282,4 @@ class _Training:
 
     async def _tell(self, state: TrainingState, stage: Stage, done: Pass) -> None:
         self._ports.telemetry.count_pass(stage, done)
-        await self._ports.publisher.publish(
-            PassScored(run_id=state.run_id, step=state.step, epoch=state.epoch, stage=stage, score=done.score)
-        )
+        await self._ports.publisher.publish(pass_scored(state, stage, done, text=state.current.text))

@@ -16,6 +16,7 @@ from burnish.application.passes import Pass
 from burnish.application.proposing import Proposals, propose_edits
 from burnish.application.revising import Revision, revise
 from burnish.application.telemetry import StageTelemetry
+from burnish.application.telling import pass_scored
 from burnish.application.training_state import TrainingState
 from burnish.domain.edits import Patch
 from burnish.domain.gate import GateAction
@@ -51,25 +52,28 @@ async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) 
     # 2 reflect
     with telemetry.stage(Stage.REFLECT):
         proposals = await propose_edits(state, rollouts, ports.optimizer)
-    await tell(Reflected(**at, proposed=proposals.edits, code=proposals.code))
+    await tell(Reflected(**at, proposed=proposals.edits, code=proposals.code, patches=proposals.patches))
     # 3 aggregate
     with telemetry.stage(Stage.AGGREGATE):
         merged = await merge_patches(state, proposals, ports.optimizer, notes)
-    await tell(Aggregated(**at, edits=len(merged.edits)))
+    await tell(Aggregated(**at, edits=len(merged.edits), patch=merged))
     # 4 select
     with telemetry.stage(Stage.SELECT):
         chosen = await choose_edits(state, merged, rollouts.score, ports.optimizer, notes)
-    await tell(Selected(**at, learning_rate=chosen.learning_rate, edits=chosen.patch.edits))
+    await tell(
+        Selected(**at, learning_rate=chosen.learning_rate, edits=chosen.patch.edits, reasoning=chosen.patch.reasoning)
+    )
     # 5 apply
     with telemetry.stage(Stage.APPLY):
         revision = await revise(state, chosen.patch, ports.optimizer, notes)
-    await tell(Applied(**at, applied=revision.applied, failed=revision.failed))
+    await tell(Applied(**at, applied=revision.applied, failed=revision.failed, candidate=revision.skill))
     # 6 gate
     with telemetry.stage(Stage.GATE):
         code = proposals.code or notes.code
         reason = _why_no_candidate(state, code, proposals, chosen.patch, revision)
         if reason is None:
             verdict = await ports.judge(state, revision.skill, rollouts, ports.passes)
+            await tell(pass_scored(state, Stage.GATE, verdict.tried, text=revision.skill))
         else:
             verdict = Verdict(action=GateAction.REJECT, reason=reason, code=code)
     counts = _Counts(

@@ -22,8 +22,13 @@ _PARTS = {
 def nearest_call(key: str, known: Iterable[str]) -> str | None:
     """The recorded key of the same kind that agrees in most parts; None when there is none of its kind."""
     asked = parts_of(key)
-    same_kind = [candidate for candidate in known if parts_of(candidate)[:1] == asked[:1]]
-    return max(same_kind, key=lambda candidate: _likeness(asked, parts_of(candidate)), default=None)
+    same_kind = {candidate: parts for candidate in known if (parts := parts_of(candidate))[:1] == asked[:1]}
+    equal = {candidate: _equal_parts(asked, parts) for candidate, parts in same_kind.items()}
+    most = max(equal.values(), default=0)
+    nearest = [candidate for candidate, count in equal.items() if count == most]
+    if len(nearest) < 2:
+        return next(iter(nearest), None)
+    return max(nearest, key=lambda candidate: _likeness(asked, same_kind[candidate]))
 
 
 async def explained(
@@ -67,9 +72,14 @@ def _difference(old: str, new: str) -> Iterator[str]:
         yield f"  … and {len(lines) - _MOST_LINES} lines more"
 
 
-def _likeness(one: list[object], other: list[object]) -> tuple[int, float]:
-    equal = sum(1 for left, right in zip(one, other, strict=False) if left == right)
-    return equal, difflib.SequenceMatcher(None, str(one), str(other)).ratio() if equal else 0.0
+def _equal_parts(one: list[object], other: list[object]) -> int:
+    return sum(1 for left, right in zip(one, other, strict=False) if left == right)
+
+
+def _likeness(one: list[object], other: list[object]) -> float:
+    """Of the parts in which they differ: equal ones tell keys of equally many equal parts not apart."""
+    differing = [(str(left), str(right)) for left, right in zip(one, other, strict=False) if left != right]
+    return sum(difflib.SequenceMatcher(None, left, right).ratio() for left, right in differing)
 
 
 def _shown(parts: list[object]) -> str:

@@ -18,6 +18,7 @@ from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
+from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
 from burnish.presentation.run_folder import RunFolder
 from burnish.presentation.settings.errors import shown
@@ -43,6 +44,7 @@ app.add_typer(config_app, name="config")
 audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode=None)
 app.add_typer(audit_app, name="audit")
 app.add_typer(runs_app, name="runs")
+app.command()(replay)
 
 TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
 ConfigFile = Annotated[

@@ -31,11 +31,11 @@ class Output:
 
 
 class JsonLines:
-    """An event sink that writes every event as one JSON object a line."""
+    """An event sink that writes every event as one JSON object a line, without its details."""
 
     async def emit(self, event: Event) -> None:
         """Write it."""
-        typer.echo(to_json({"event": type(event).__name__, **asdict(event)}).decode())
+        typer.echo(to_json({"event": type(event).__name__, **event.summary()}).decode())
 
 
 @contextmanager

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from burnish.application.result import ErrorKind
-from burnish.domain.gate import GateAction
 from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.infrastructure.tasks.refusals import shown_path
 from burnish.presentation.exits import answer, checked, refuse, without_log
@@ -27,22 +27,16 @@ from burnish.presentation.kept_runs import (
     read_history,
     run_so_far,
 )
+from burnish.presentation.plain_table import DECISIONS, NOTHING, print_table, score_text
+from burnish.presentation.recordings import export_run, import_run
 from burnish.presentation.run_folder import SUMMARY
-from burnish.presentation.training import RUNS, export_run
+from burnish.presentation.skillopt_export import export_skillopt
+from burnish.presentation.training import RUNS
 
 runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The run folder.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
-
-_NONE = "-"
-
-_DECISIONS = {
-    GateAction.ACCEPT_NEW_BEST: "accepted, new best",
-    GateAction.ACCEPT: "accepted",
-    GateAction.REJECT: "rejected",
-    None: "no decision",
-}
 
 
 @runs_app.command(name="list")
@@ -67,7 +61,7 @@ def list_runs(
             typer.echo(json.dumps(_as_json(run)))
     elif runs:
         heads = ("folder", "run", "task", "ended", "start", "selected", "steps")
-        _print_table(heads, [_listed(run) for run in runs])
+        print_table(heads, [_listed(run) for run in runs])
     elif kept_run(place) is not None:
         refuse(f"{shown_path(place)}: is a run folder itself: use burnish runs show, or name the directory it is in")
     else:
@@ -80,7 +74,7 @@ def show(folder: Folder, *, as_json: AsJson = False) -> None:
 
     Example: burnish runs show runs/demo
     """
-    kept = _known(folder)
+    kept = known_folder(folder)
     records, so_far = checked(lambda: read_history(folder)), None
     if kept.ended == UNFINISHED:
         with without_log():
@@ -104,13 +98,13 @@ def delete(
 
     Example: burnish runs delete runs/demo --yes
     """
-    kept = _known(folder)
+    kept = known_folder(folder)
     if folder.is_symlink():
         refuse(f"{shown_path(folder)}: is a link: name the folder it leads to")
     if not yes:
         if not sys.stdin.isatty():
             refuse(f"{shown_path(folder)}: nobody can be asked here whether to delete it: say --yes")
-        if not typer.confirm(f"Delete run {kept.run_id or _NONE} ({kept.ended}) in {shown_path(folder)}?"):
+        if not typer.confirm(f"Delete run {kept.run_id or NOTHING} ({kept.ended}) in {shown_path(folder)}?"):
             typer.echo("nothing was deleted")
             return
     with without_log():
@@ -122,7 +116,7 @@ def delete(
         typer.echo(f"the folder stays, it holds other files: {names}{more}")
 
 
-def _known(folder: Path) -> KeptRun:
+def known_folder(folder: Path) -> KeptRun:
     """What the folder holds; ends the command when it is no run folder."""
     if not folder.exists():
         refuse(f"{shown_path(folder)}: does not exist: see burnish runs list", ErrorKind.NOT_FOUND)
@@ -166,67 +160,100 @@ def _as_json(run: KeptRun) -> dict[str, object]:
 def _listed(run: KeptRun) -> tuple[str, ...]:
     return (
         shown_path(Path(run.folder.name)),
-        run.run_id or _NONE,
-        run.task or _NONE,
+        run.run_id or NOTHING,
+        run.task or NOTHING,
         run.ended,
-        _score(run.baseline_score),
-        _score(run.selected_score),
-        _NONE if run.steps is None else str(run.steps),
+        score_text(run.baseline_score),
+        score_text(run.selected_score),
+        NOTHING if run.steps is None else str(run.steps),
     )
 
 
 def _print_run(run: KeptRun, records: Sequence[StepRecord]) -> None:
-    typer.echo(f"run {run.run_id or _NONE}: task {run.task or _NONE}, {run.ended}, {run.steps or 0} steps")
+    typer.echo(f"run {run.run_id or NOTHING}: task {run.task or NOTHING}, {run.ended}, {run.steps or 0} steps")
     if run.code is not None:
         typer.echo(f"failure: {run.code}")
-    typer.echo(f"validation: {_score(run.baseline_score)} at the start, {_score(run.selected_score)} selected")
+    typer.echo(f"validation: {score_text(run.baseline_score)} at the start, {score_text(run.selected_score)} selected")
     for warning in run.warnings:
         typer.echo(f"warning: {warning}")
     if not records:
         return
     typer.echo("")
     heads = ("step", "epoch", "decision", "reason", "candidate", "against", "edits", "characters")
-    _print_table(heads, [_row(record) for record in records])
+    print_table(heads, [_row(record) for record in records])
 
 
 def _row(record: StepRecord) -> tuple[str, ...]:
-    candidate = _score(record.candidate_score)
+    candidate = score_text(record.candidate_score)
     if record.candidate_score is None and record.ceiling is not None:
         candidate = f"≤ {record.ceiling:.4f}"  # stopped early
     return (
         str(record.step),
         str(record.epoch),
-        _DECISIONS[record.action],
+        DECISIONS[record.action],
         record.code or record.reason.value,
         candidate,
-        _score(record.compared_with),
+        score_text(record.compared_with),
         f"{record.applied} of {record.proposed}",
         str(record.skill_characters),
     )
 
 
-def _score(score: float | None) -> str:
-    return _NONE if score is None else f"{score:.4f}"
+class Layout(StrEnum):
+    """What an export looks like."""
 
-
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest text, no blanks at the end of a line."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    RECORDING = "recording"
+    SKILLOPT = "skillopt"
 
 
 @runs_app.command()
 def export(
     folder: Folder,
     *,
-    out: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE or DIR", help="Where to write.", show_default=False),
+    ],
+    layout: Annotated[
+        Layout, typer.Option("--layout", help="One file to replay or import, or SkillOpt's run folder.")
+    ] = Layout.RECORDING,
+    task: Annotated[
+        Path | None,
+        typer.Option("--task", metavar="TASK.yaml", help="For skillopt: the task file, when it or the run was moved."),
+    ] = None,
 ) -> None:
-    """Write all that a run was answered into one compressed file, for `burnish train --replay`.
+    """Write all that a run was answered into one compressed file, for `burnish train --replay` and `burnish runs import`.
+
+    With --layout skillopt: run it again from its answers, and write what each step did into a new folder.
 
     Example: burnish runs export runs/demo -o demo.recording
     """
+    if layout is Layout.SKILLOPT:
+        known_folder(folder)
+        with without_log():
+            exported = answer(export_skillopt(folder, out, os.environ, task_file=task))
+        ended = "" if exported.is_whole else ", which has not ended"
+        typer.echo(f"{shown_path(out)}: {exported.files} files, {exported.steps} steps of run {exported.run_id}{ended}")
+        return
+    if task is not None:
+        refuse("--task: is for --layout skillopt only")
     with without_log():
         recording = answer(export_run(folder, out, os.environ))
-    typer.echo(f"{shown_path(out)}: {len(recording.entries)} answers of run {recording.about['run_id']}")
+    typer.echo(f"{shown_path(out)}: {recording.answers} answers of run {recording.about['run_id']}")
+
+
+@runs_app.command(name="import")
+def import_recording(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The recording.", show_default=False)],
+    *,
+    out_root: Annotated[
+        Path | None, typer.Option("--out-root", metavar="DIR", help="The run folder.", show_default="runs/<run id>")
+    ] = None,
+) -> None:
+    """Make a run folder of a recording, so that `burnish train TASK.yaml --out-root DIR` goes on from its answers.
+
+    Example: burnish runs import demo.recording --out-root runs/again
+    """
+    with without_log():
+        imported = answer(import_run(file, out_root, os.environ))
+    typer.echo(f"{shown_path(imported.folder)}: {imported.answers} answers of run {imported.run_id}")

@@ -21,7 +21,8 @@ TIMING = "timing.json"
 LOG = "log.jsonl"
 SUMMARY = "summary.json"
 HISTORY = "history.jsonl"
-WRITTEN = ("best_skill.md", "final_skill.md", HISTORY, SUMMARY, TIMING, "config.yaml")
+CONFIG = "config.yaml"
+WRITTEN = ("best_skill.md", "final_skill.md", HISTORY, SUMMARY, TIMING, CONFIG)
 """Files that are written whole, through a temporary file."""
 
 
@@ -32,7 +33,8 @@ class Timing:
     `database` is the dialect of the database the run is kept in: `sqlite` (the folder's own file) or `postgresql`.
     `ended_at` is None while the run is being trained, and stays so when its process is killed. `audit` is the anchor of the
     audit log at the end of the last attempt that had one. `lost` are calls of a run with a budget whose answers never came;
-    `forecast_seconds` is what was expected of the run.
+    `forecast_seconds` is what was expected of the run. `task_file` is the
+    task file's absolute path: relative paths in the configuration start in its folder.
     """
 
     run_id: str
@@ -42,6 +44,7 @@ class Timing:
     ended_at: datetime | None = None
     audit: AuditAnchor | None = None
     lost: LostCalls | None = None
+    task_file: str | None = None
     forecast_seconds: Range[float] | None = None
 
 
@@ -56,6 +59,11 @@ class RunFolder:
         """The SQLite file."""
         return self.path / DATABASE
 
+    @property
+    def holds_run(self) -> bool:
+        """Whether there is a run in it, however far it has come."""
+        return self.database.exists() or (self.path / TIMING).exists()
+
     def prepare(self) -> None:
         """Make the folder; raises SettingsError when it cannot be one that is written to, or holds files of others.
 
@@ -64,7 +72,7 @@ class RunFolder:
         """
         try:
             taken = [name for name in WRITTEN if (self.path / name).exists()]
-            if taken and not self.database.exists() and not (self.path / TIMING).exists():
+            if taken and not self.holds_run:
                 whose = f"holds {taken[0]}, which is no run's: choose another folder"
                 raise SettingsError((f"--out-root: {self.path}: {whose}",))
             self.path.mkdir(parents=True, exist_ok=True)
@@ -76,8 +84,15 @@ class RunFolder:
 
     def write_config(self, effective: str, *, replace: bool = True) -> None:
         """Keep the effective configuration, which holds no secrets; without `replace` only where there is none yet."""
-        if replace or not (self.path / "config.yaml").exists():
-            self._write("config.yaml", effective)
+        if replace or not (self.path / CONFIG).exists():
+            self._write(CONFIG, effective)
+
+    def config(self) -> str | None:
+        """The text of the effective configuration; None when there is none that can be read."""
+        try:
+            return (self.path / CONFIG).read_bytes().decode()
+        except (OSError, UnicodeDecodeError):
+            return None
 
     def write_run(self, run: TrainingRun, task: Task) -> None:
         """Keep the skills, the history and the summary of a run, ended well or not; nothing in them tells the time."""
@@ -94,6 +109,7 @@ class RunFolder:
         written = {
             "run_id": timing.run_id,
             "task": timing.task,
+            "task_file": timing.task_file,
             "database": timing.database,
             "started_at": timing.started_at.isoformat(),
             "ended_at": None if ended is None else ended.isoformat(),
@@ -108,7 +124,8 @@ class RunFolder:
         """What was last kept of it; None when there is nothing, or nothing that can be read."""
         try:
             read = json.loads((self.path / TIMING).read_text(encoding="utf-8"))
-            ended, audit, forecast = read["ended_at"], read["audit"], read.get("forecast_seconds")
+            ended, audit = read["ended_at"], read["audit"]
+            task_file, forecast = read.get("task_file"), read.get("forecast_seconds")
             return Timing(
                 run_id=str(read["run_id"]),
                 task=str(read["task"]),
@@ -116,9 +133,10 @@ class RunFolder:
                 started_at=datetime.fromisoformat(read["started_at"]),
                 ended_at=None if ended is None else datetime.fromisoformat(ended),
                 audit=None if audit is None else AuditAnchor(int(audit["count"]), str(audit["head"])),
+                task_file=None if task_file is None else str(task_file),
                 forecast_seconds=None if forecast is None else Range(float(forecast["low"]), float(forecast["high"])),
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def audit_anchor(self) -> AuditAnchor:

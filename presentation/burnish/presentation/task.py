@@ -51,9 +51,10 @@ from burnish.presentation.text_files import read_text_file
 SIMULATED = "simulated"
 
 
-class Roles(TypedDict):
-    """Who plays which role of the optimizer."""
+class TaskPorts(TypedDict):
+    """The parameters of `open_app` that a task brings."""
 
+    rollouts: ChatTaskRunner
     proposer: PatchProposer
     merger: PatchMerger
     ranker: EditRanker
@@ -61,6 +62,8 @@ class Roles(TypedDict):
     rewriter: SkillRewriter
     guidance_writer: GuidanceWriter
     memory_writer: MemoryWriter
+    workers: int
+    analyst_workers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +89,11 @@ class Task:
     digest: str
 
     @property
-    def roles(self) -> Roles:
-        """The optimizer's roles, by the names `open_app` takes them by."""
+    def ports(self) -> TaskPorts:
+        """What a run of the task asks, whether it is trained or run again from its answers."""
         optimizer = self.optimizer
-        return Roles(
+        return TaskPorts(
+            rollouts=self.runner,
             proposer=optimizer.proposer,
             merger=optimizer.merger,
             ranker=optimizer.ranker,
@@ -97,6 +101,8 @@ class Task:
             rewriter=optimizer.rewriter,
             guidance_writer=optimizer.guidance_writer,
             memory_writer=optimizer.memory_writer,
+            workers=self.workers,
+            analyst_workers=self.analyst_workers,
         )
 
     @property

@@ -56,6 +56,8 @@ class Trail:
         match event:
             case RunStarted():
                 return [f"run {event.run_id}: skill {event.skill_id}, {event.total_steps} steps, seed {event.seed}"]
+            case PassScored(stage=Stage.GATE):
+                return []  # the decision tells its score
             case PassScored():
                 return [_scored(event)]
             case Reflected(code=None):

@@ -22,13 +22,7 @@ from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import TrainingRun, is_run_id
 from burnish.infrastructure.observability import console_logging, console_tracing
 from burnish.infrastructure.persistence.audit import verify
-from burnish.infrastructure.persistence.recording import (
-    Recording,
-    RecordingError,
-    ReplayJournal,
-    read_recording,
-    write_recording,
-)
+from burnish.infrastructure.persistence.recording import Recording, RecordingError, ReplayJournal, read_recording
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
 from burnish.presentation.container import utc_now
@@ -126,28 +120,6 @@ def recorded(path: Path) -> Recording:
         raise SettingsError((str(error),)) from error
 
 
-async def export_run(path: Path, out: Path, environ: Mapping[str, str]) -> Recording:
-    """Write the answers of a folder's run into one file. Raises SettingsError when there is no such run or place."""
-    folder = RunFolder(path)
-    place = place_of(folder, environ)
-    if isinstance(place, Path) and not place.exists():
-        raise SettingsError((f"{place}: does not exist: is this a run folder?",))
-    async with open_stores(place) as stores:
-        timing = folder.timing()
-        known = await stores.runs.ids()
-        run_id = timing.run_id if timing is not None else known[-1] if known else ""
-        entries = await stores.journal.entries(run_id)
-    if not entries:
-        raise SettingsError((f"{path}: holds no run with answers to export",))
-    recording = Recording(about={"run_id": run_id}, entries=tuple(entries))
-    try:
-        write_recording(out, recording)
-    except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise SettingsError((f"{out}: {reason}: choose another place",)) from error
-    return recording
-
-
 async def _train(
     task: Task,
     loaded: LoadedTask,
@@ -161,21 +133,21 @@ async def _train(
 ) -> Trained:
     async with open_stores(place) as stores:
         recorded_id = None if recording is None else recording.about.get("run_id")
-        _refuse_second_run(options, folder, await stores.runs.ids() if isinstance(place, Path) else ())
+        _refuse_second_run(options, folder, await _known_ids(folder, stores) if isinstance(place, Path) else ())
         run_id = options.run_id or recorded_id or await _run_id(task, folder, stores, place, fresh=options.fresh)
         timing = Timing(
             run_id=run_id,
             task=task.name,
             database=SQLITE if isinstance(place, Path) else POSTGRESQL,
             started_at=utc_now(),
+            task_file=str(options.task.absolute()),
             forecast_seconds=forecast_of(task).seconds,
         )
         effective = effective_yaml(loaded)
         with _kept_on_disk():
             folder.write_config(effective, replace=False)
         async with open_app(
-            rollouts=task.runner,
-            **task.roles,
+            **task.ports,
             checkpoints=stores.checkpoints,
             runs=stores.runs,
             memory=stores.memory,
@@ -183,8 +155,6 @@ async def _train(
             journal=stores.journal if recording is None else ReplayJournal(recording),
             secrets=secrets,
             sinks=(mark := _StartMark(folder, timing), *sinks),
-            workers=task.workers,
-            analyst_workers=task.analyst_workers,
             actor=user_name(),
         ) as app:
             is_ours = True
@@ -234,15 +204,22 @@ class _StartMark:
 
 async def _run_id(task: Task, folder: RunFolder, stores: SqlStores, place: Path | str, *, fresh: bool) -> str:
     """The id of the folder's run. A server holds the runs of other folders too: there a fresh run takes the next free id."""
-    known = await stores.runs.ids()
     if isinstance(place, Path):
+        known = await _known_ids(folder, stores)
         return known[-1] if known else _named(task)
     if (timing := folder.timing()) is not None:
         return timing.run_id
-    run_id, number = _named(task), 2
+    known, run_id, number = await stores.runs.ids(), _named(task), 2
     while fresh and run_id in known:
         run_id, number = f"{_named(task)}-{number}", number + 1
     return run_id
+
+
+async def _known_ids(folder: RunFolder, stores: SqlStores) -> tuple[str, ...]:
+    """The runs of a folder's own database; of one that was made from a recording, the recorded one."""
+    known = await stores.runs.ids()
+    timing = folder.timing()
+    return known if known or timing is None else (timing.run_id,)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from burnish.application.journal_keys import TEXT, kind_of
 from burnish.application.ports import JournalEntry, UnknownCallError
 from burnish.application.unknown_calls import nearest_call
 
@@ -26,10 +27,15 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What a run was answered; `about` tells which run it was."""
+    """What a run was answered, and texts that make its calls readable; `about` tells which run it was."""
 
     about: Mapping[str, str]
     entries: tuple[JournalEntry, ...]
+
+    @property
+    def answers(self) -> int:
+        """How many calls are answered in it."""
+        return sum(kind_of(entry.key) != TEXT for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ def read_recording(path: Path) -> Recording:
         raise RecordingError(f"{path}: there is no such file: make one with burnish runs export") from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise RecordingError(f"{path}: is no recording, or a damaged one: export the run again") from error
-    first, *lines = content.splitlines() or [""]
+    first, *lines = content.removesuffix("\n").split("\n")  # an answer may hold what else ends a line, such as U+2028
     try:
         head = _HEAD.validate_json(first)
     except ValidationError as error:
@@ -92,11 +98,14 @@ class ReplayJournal:
 
     def __init__(self, recording: Recording) -> None:
         self._entries = {entry.key: entry for entry in recording.entries}
+        self.missed: str | None = None
+        """The key of the first call that was not in it."""
 
     async def find(self, run_id: str, key: str) -> JournalEntry | None:
         """The recorded answer. Raises UnknownCallError when there is none."""
         entry = self._entries.get(key)
         if entry is None:
+            self.missed = self.missed or key
             raise UnknownCallError(nearest_call(key, self._entries))
         return entry
 

@@ -116,6 +116,13 @@ class SqlRunStore:
             ids = await connection.execute(select(tables.runs.c.run_id).order_by(tables.runs.c.ordinal))
             return tuple(ids.scalars())
 
+    async def identity(self, run_id: str) -> Mapping[str, str] | None:
+        """What the run was first claimed with, or None."""
+        async with self._database.transaction() as connection:
+            query = select(tables.runs.c.identity).where(tables.runs.c.run_id == run_id)
+            identity: str | None = (await connection.execute(query)).scalar()
+        return None if identity is None else json.loads(identity)
+
     async def list(self) -> Sequence[TrainingRun]:
         """In the order they were first claimed."""
         found = [await self.get(run_id) for run_id in await self.ids()]
