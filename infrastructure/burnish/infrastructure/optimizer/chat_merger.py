@@ -68,7 +68,7 @@ class ChatPatchMerger(ChatRole[MergeInput, Patch]):
             purpose=PURPOSE,
             system=self._instructions[request.focus, request.update_mode],
             user=together(
-                skill_sections(request.current_skill),
+                skill_sections(request.current_skill, if_empty=answer.if_empty),
                 memory_section(request.meta_skill_memory),
                 f"# Proposals: {len(blocks)}, at merge level {request.level}\n\n" + "\n\n".join(blocks),
             ),
