@@ -20,11 +20,15 @@ class Whole:
     asked: int
 
 
+ONE_ANALYST = ("gradient.failure_only=true", "gradient.minibatch_size=100")
+"""A step has one call of the optimizer, so that its second is the second step's."""
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     folder = tmp_path_factory.mktemp("whole")
     with ScriptedServer(HeldModels()) as server:
-        finish(arguments(folder), variables(server))
+        finish(arguments(folder, *ONE_ANALYST), variables(server))
         return Whole(folder, len(server.requests))
 
 
@@ -42,7 +46,7 @@ def test_a_run_told_to_stop_is_kept_as_cancelled_and_the_same_command_goes_on(
 ) -> None:
     models = HeldModels(held=2)
     with ScriptedServer(models) as server:
-        with start(arguments(tmp_path), variables(server)) as process:
+        with start(arguments(tmp_path, *ONE_ANALYST), variables(server)) as process:
             assert models.reached.wait(30)
             for number in signals:
                 process.send_signal(number)
@@ -54,7 +58,7 @@ def test_a_run_told_to_stop_is_kept_as_cancelled_and_the_same_command_goes_on(
         assert summary["stop_reason"] == "cancelled"
         assert summary["steps_executed"] == 1
         assert len(server.requests) < whole.asked
-        finish(arguments(tmp_path), variables(server))
+        finish(arguments(tmp_path, *ONE_ANALYST), variables(server))
         assert len(server.requests) == whole.asked + 1, "only what had no answer yet is asked again"
     for name in RESULTS:
         assert (tmp_path / name).read_bytes() == (whole.folder / name).read_bytes(), name

@@ -135,7 +135,7 @@ def test_the_end_of_an_epoch_has_its_comparison_and_its_memory(made: Path) -> No
     assert skill_hash((slow / "candidate_skill.md").read_text()) == result["candidate_hash"]
     for epoch in (1, 2):
         memory = read(out / "meta_skill" / f"epoch_{epoch:02d}", "meta_skill_result.json")
-        assert memory["meta_skill_content"].count("## Epoch") == epoch
+        assert memory["meta_skill_content"].count("- Epoch ") == epoch
 
 
 def test_the_learning_rates_are_told_line_by_line(made: Path) -> None:
