@@ -47,17 +47,18 @@ def test_one_changed_byte_of_the_prompt_is_a_miss_that_says_what_differs(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(recording, tmp_path / "again", "env.prompt='{question}.'") == 66
-    (line,) = capsys.readouterr().err.splitlines()
+    line, *comparison = capsys.readouterr().err.splitlines()
     assert line.startswith("burnish: skill_training.replay.unknown_call")
     assert "nearest recorded: rollout val" in line
     assert "differs in: model, parameters, prompt or scorer" in line
+    assert any(other.lstrip() == '+ "template": "{question}."' for other in comparison)
 
 
 def test_a_call_the_recording_does_not_hold_names_the_nearest_one(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(recording, tmp_path / "again", "evaluation.sel_env_num=21") == 66
-    (line,) = capsys.readouterr().err.splitlines()
+    line = capsys.readouterr().err.splitlines()[0]
     assert "differs in: item, contents of the item" in line
 
 
