@@ -69,6 +69,11 @@ VALIDATION = journal_key("rollout", "val", "item", "0", "skill", "contents", "ta
             (BASELINE, ROLLOUT, APPLIED, DECIDED),
             Place(step=0, epoch=0, stage="test"),
         ),
+        (
+            journal_key("reflect", 0, 0, "f", "d"),
+            (BASELINE, ROLLOUT, APPLIED, DECIDED),
+            Place(step=0, epoch=0, stage="test"),
+        ),
         (journal_key("batch", "train", 8, 7, "1", "skill"), (), Place(step=1, epoch=1, stage="rollout")),
     ],
 )

@@ -196,6 +196,7 @@ class _Training:
             return state
         named = {"initial": initial, "best": state.best.text, "final": state.current.text}
         if config.one_shot_baseline:
+            self._journal.epoch = self._journal.step = 0  # what is asked here does not depend on where the loop ended
             one_shot = await rewrite_once(state, initial, self._first, ports.optimizer)
             named |= {} if one_shot is None else {"one_shot": one_shot}
         return await score_test_split(state, named, passes, ports.publisher, ports.telemetry)

@@ -50,6 +50,8 @@ def place_of(key: str, events: Sequence[Event]) -> Place:
     stage = _ROLES.get(str(kind), str(kind))
     if stage not in set(Stage):
         return Place(step=latest, epoch=epoch, stage=START)
+    if stage == Stage.REFLECT and not parts[1]:  # the one-shot rival of the test, asked outside of steps
+        return Place(step=0, epoch=0, stage=Stage.TEST.value)
     of_step = isinstance(parts[1], int)  # an optimizer's keys begin with the epoch, and in a step with that
     return Place(step=_number(parts, 1) if of_step else latest, epoch=_number(parts, 0), stage=str(stage))
 
