@@ -37,8 +37,26 @@ def ticket_models(*, useful: float = 0.7, useless: float = 0.2, harmful: float =
     def respond(body: Body) -> Reply:
         messages = cast("list[dict[str, str]]", body["messages"])
         system, user = (message["content"] for message in messages)
-        request = ChatRequest(system=system, user=user, purpose="scripted")
+        form = _form(body)
+        request = ChatRequest(system=system, user=user, purpose=_purpose(form, user), schema_name=form)
         answer = asyncio.run(models[str(body["model"])].complete(request))
         return completion(answer.text)
 
     return respond
+
+
+def _form(body: Body) -> str:
+    """The name of the schema that the answer must match; none is asked of a target."""
+    asked = cast("dict[str, dict[str, str]]", body.get("response_format") or {})
+    return asked.get("json_schema", {}).get("name", "patch")
+
+
+def _purpose(form: str, user: str) -> str:
+    """The purpose of a request, which does not travel with it, from what does."""
+    if form in ("guidance", "memory", "learning_rate"):
+        return form
+    if form == "ranking":
+        return "rank"
+    if "\n<proposal>\n" in user:
+        return "merge"
+    return "rewrite" if "\n<changes>\n" in user else "reflect"
