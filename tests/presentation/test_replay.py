@@ -47,18 +47,32 @@ def test_one_changed_byte_of_the_prompt_is_a_miss_that_says_what_differs(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(recording, tmp_path / "again", "env.prompt='{question}.'") == 66
-    line, *comparison = capsys.readouterr().err.splitlines()
+    line, *difference = capsys.readouterr().err.splitlines()
     assert line.startswith("burnish: skill_training.replay.unknown_call")
     assert "nearest recorded: rollout val" in line
     assert "differs in: model, parameters, prompt or scorer" in line
-    assert any(other.lstrip() == '+ "template": "{question}."' for other in comparison)
+    assert difference[0] == "model, parameters, prompt or scorer, recorded (-) and asked (+):"
+    assert '  - "template": "{question}"' in difference
+    assert '  + "template": "{question}."' in difference
+
+
+def test_one_changed_byte_of_the_skill_is_a_miss_that_shows_the_line(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skill = Path(EXAMPLE / "skill.md").read_text(encoding="utf-8")
+    first = skill.splitlines()[0]
+    (tmp_path / "changed.md").write_text(skill.replace(first, f"{first}!", 1), encoding="utf-8")
+    assert replay(recording, tmp_path / "again", f"env.skill_init={tmp_path / 'changed.md'}") == 66
+    told = capsys.readouterr().err
+    assert "skill, recorded (-) and asked (+):" in told
+    assert f"  -{first}\n  +{first}!\n" in told
 
 
 def test_a_call_the_recording_does_not_hold_names_the_nearest_one(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(recording, tmp_path / "again", "evaluation.sel_env_num=21") == 66
-    line = capsys.readouterr().err.splitlines()[0]
+    line, *difference = capsys.readouterr().err.splitlines()
     assert "differs in: item, contents of the item" in line
     assert difference[0] == "contents of the item, recorded (-) and asked (+):"
     assert any(shown.startswith('  + "question":') for shown in difference)
