@@ -8,7 +8,7 @@ import shutil
 import signal
 import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
@@ -24,11 +24,14 @@ from unsteady_models import make_unsteady
 from burnish.application import passes
 from burnish.application.journal_keys import ACTIVE, RESERVATION, TEXT, kind_of
 from burnish.application.journaling import digest_of
-from burnish.application.optimizer_ports import ReflectionInput
-from burnish.domain.edits import Patch
 from burnish.domain.rollouts import SPLITS, Rollout, RolloutBatch
 from burnish.domain.runs import skill_hash
+from burnish.infrastructure.optimizer.chat_merger import ChatPatchMerger
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
+from burnish.infrastructure.optimizer.chat_ranker import ChatEditRanker
+from burnish.infrastructure.optimizer.chat_rate import ChatRateChooser
+from burnish.infrastructure.optimizer.chat_rewriter import ChatSkillRewriter
+from burnish.infrastructure.optimizer.chat_writers import ChatGuidanceWriter, ChatMemoryWriter
 from burnish.infrastructure.persistence.journal import SqlJournal
 from burnish.infrastructure.persistence.sql import SqlAuditLog, SqlCheckpointStore, SqlKnowledgeMemory, SqlRunStore
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
@@ -58,6 +61,17 @@ _PLACES: dict[str, tuple[tuple[type, str], ...]] = {
     ),
 }
 """Where a run may be killed: at the commits of its journal, or at everything else it keeps."""
+
+_ROLES: Mapping[str, tuple[type, str]] = {
+    "reflect": (ChatPatchProposer, "propose"),
+    "merge": (ChatPatchMerger, "merge"),
+    "rate": (ChatRateChooser, "choose"),
+    "rank": (ChatEditRanker, "rank"),
+    "rewrite": (ChatSkillRewriter, "rewrite"),
+    "guidance": (ChatGuidanceWriter, "write"),
+    "memory": (ChatMemoryWriter, "write"),
+}
+"""The optimizer's roles, by the kind of their answers in the journal, and how they are asked."""
 
 _ITEMS = {"train": 6, "val": 4, "test": 2}
 _STEPS = 2
@@ -111,25 +125,32 @@ def count(arguments: list[str], asked: str, place: str, counted: str) -> int:
 
 
 def _note_what_is_asked(file: Path) -> None:
-    """Let runner, proposer and the draw of a seed write into the file before they answer."""
-    ask_agent, ask_optimizer = ChatTaskRunner.run, ChatPatchProposer.propose
+    """Let runner, the optimizer's roles and the draw of a seed write into the file before they answer."""
+    ask_agent = ChatTaskRunner.run
 
     async def noted_run(self: ChatTaskRunner, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
         (item,) = batch.item_ids
         _append(file, ["rollout", batch.split, item, batch.repeat, skill_hash(skill)])
         return await ask_agent(self, skill, batch)
 
-    async def noted_propose(self: ChatPatchProposer, reflection: ReflectionInput) -> Patch:
-        _append(file, ["reflect", digest_of(reflection)])
-        return await ask_optimizer(self, reflection)
-
     def noted_seed() -> int:
         _append(file, ["seed"])
-        return 1234
+        return 2
 
     ChatTaskRunner.run = noted_run  # type: ignore[method-assign]  # in a child: it ends with the patch
-    ChatPatchProposer.propose = noted_propose  # type: ignore[method-assign]  # as above
+    for kind, (role, name) in _ROLES.items():
+        _note_request(role, name, lambda request, kind=kind: _append(file, [kind, digest_of(request)]))  # type: ignore[misc]
     Container.draw_seed.override(providers.Object(noted_seed))  # pyright: ignore[reportUnknownMemberType]  its stub
+
+
+def _note_request(role: type, name: str, note: Callable[[object], None]) -> None:
+    ask: Callable[[object, object], Any] = getattr(role, name)
+
+    def noted(self: object, request: object) -> Any:  # noqa: ANN401 - it passes on what it is given
+        note(request)
+        return ask(self, request)
+
+    setattr(role, name, noted)
 
 
 def _one_answer_a_commit(arguments: Sequence[str]) -> None:
@@ -201,9 +222,10 @@ def asked_in(file: Path) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What the database of a run folder holds: answers by key, records, audit rows, checkpoints without their times."""
+    """What a run folder's database holds; `paid` are keys of answers that used tokens; checkpoints without their times."""
 
     answers: dict[str, str]
+    paid: frozenset[str]
     records: list[str]
     audit: list[tuple[str, str]]
     checkpoints: list[tuple[object, ...]]
@@ -231,6 +253,7 @@ def kept_in(folder: Path) -> Kept:
                     for key, answer in rows("SELECT key, answer FROM journal")
                     if kind_of(key) not in {TEXT, RESERVATION, ACTIVE}
                 },
+                paid=frozenset(key for key, usage in rows("SELECT key, usage FROM journal") if usage != "[]"),
                 records=[record for (record,) in rows("SELECT record FROM steps ORDER BY position")],
                 audit=[(action, position) for action, position in rows("SELECT action, position FROM audit")],
                 checkpoints=rows("SELECT step, epoch, skill, score, action, memory FROM checkpoints ORDER BY step"),
@@ -240,4 +263,4 @@ def kept_in(folder: Path) -> Kept:
 def _question(key: list[str]) -> tuple[str, ...]:
     if key[0] == "rollout":
         return tuple(key[:5])
-    return ("reflect", key[-1]) if key[0] == "reflect" else (key[0],)
+    return (key[0], key[-1]) if key[0] in _ROLES else (key[0],)

@@ -127,6 +127,8 @@ async def test_decisions_are_those_of_a_run_without_errors_on_the_paired_items(
             val_batch_size=VAL,
             block_size=VAL,
             max_error_rate=0.1,
+            minibatch_size=2 * TRAIN,
+            failure_only=True,
             gate_mode=mode,
             gate_metric=list(GateMetric)[seed % 3],
         )
@@ -217,7 +219,7 @@ def test_an_outage_ends_a_run_loudly_and_soon_and_the_same_command_completes_it_
         before = len(server.requests)
         assert run(over_http(task, tmp_path / "run")) == 0
         asked = {json.dumps(request.body) for request in server.requests[before:]}  # a slow machine may ask again
-        assert len(asked) == len(kept_in(tmp_path / "run").answers.keys() - answered)
+        assert len(asked) == len(kept_in(tmp_path / "run").paid - answered)
         assert run(over_http(task, tmp_path / "never failed")) == 0
     assert results_of(tmp_path / "run") == results_of(tmp_path / "never failed")
 

@@ -20,7 +20,7 @@ PARTS = 6
 """Tests a place's calls are spread over."""
 
 VARIANTS = {
-    "one by one": ("env.workers=1", "train.seed=5"),
+    "one by one": ("env.workers=1", "train.seed=1"),
     "in groups": (
         "env.workers=8",
         "train.seed=0",
@@ -126,7 +126,7 @@ def test_the_run_that_is_killed_holds_everything_that_is_journaled(wholes: dict[
     for variant, whole in wholes.items():
         repeats = {question[3] for question in whole.asked if question[0] == "rollout"}
         assert repeats == {"0", "1", "2", "slow/2", "final", "test"}
-        assert [question[0] for question in whole.asked].count("reflect") == 4
+        assert [question[0] for question in whole.asked].count("reflect") > 4
         assert of_epochs(whole.kept.audit) == [
             ("MetaSkillUpdate", "epoch 1"),
             ("SlowUpdate", "epoch 2"),

@@ -322,9 +322,9 @@ def test_a_damaged_database_is_a_clear_failure_or_does_not_matter(
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE journal SET answer = 'no answer' WHERE rowid = 5",
-        "UPDATE journal SET answer = '{}' WHERE rowid = 5",
-        "UPDATE journal SET answer = CAST(x'ff00ff' AS TEXT) WHERE rowid = 5",
+        "UPDATE journal SET answer = 'no answer' WHERE key LIKE '%_val_%'",
+        "UPDATE journal SET answer = '{}' WHERE key LIKE '%_val_%'",
+        "UPDATE journal SET answer = CAST(x'ff00ff' AS TEXT) WHERE key LIKE '%_val_%'",
         "UPDATE runs SET state = 'no state'",
         "UPDATE runs SET identity = 'no identity'",
         "DROP TABLE steps",

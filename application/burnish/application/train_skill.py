@@ -244,6 +244,7 @@ class _Training:
                 yield state
                 if state.patience_is_over or state.consecutive_inconclusive == INCONCLUSIVE_STEPS:
                     return
+            self._journal.step = state.step + 1  # an outage that begins here is forgotten with the next step's errors
             analysis = None
             if config.use_slow_update and prior_skill is not None:
                 state, analysis = await slow_update(state, prior_skill, trained, boundary_ports)
