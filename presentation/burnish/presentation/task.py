@@ -139,6 +139,7 @@ async def open_task(
             template=settings.env.prompt,
             answer_instruction=settings.env.answer_instruction or "",
             max_tokens=settings.model.target_max_tokens,
+            shows_reference=settings.env.show_reference,
         )
         roles = chat_optimizer(optimizer, prompts=prompts, limits=optimizer_limits(settings))
         name = settings.env.name or base.name or "task"

@@ -321,3 +321,16 @@ async def test_the_longest_answer_is_asked_for_and_part_of_the_fingerprint() -> 
     await runner.run(SKILL, _batch("calm"))
     assert [request.max_tokens for request in model.requests] == [9]
     assert runner.fingerprint != _runner(model).fingerprint
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_the_expected_answer_is_told_only_where_the_task_allows_it(shows: bool) -> None:  # noqa: FBT001
+    runner = ChatTaskRunner(
+        splits=SPLITS, model=FakeModel({CALM.question: "wrong"}), scorer=ExactMatch(), shows_reference=shows
+    )
+    (rollout,) = await runner.run(SKILL, RolloutBatch("train", item_ids=("calm",)))
+    assert ("NWR-7F/2" in rollout.fail_reason) is shows
+    assert "NWR-7F/2" not in rollout.trajectory
+    assert "wrong" in rollout.fail_reason
+    other = ChatTaskRunner(splits=SPLITS, model=FakeModel({}), scorer=ExactMatch(), shows_reference=not shows)
+    assert runner.fingerprint != other.fingerprint

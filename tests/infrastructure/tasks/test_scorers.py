@@ -236,3 +236,12 @@ def test_an_unknown_scorer_is_refused(name: str) -> None:
     assert caught.value.line == (
         f"there is no scorer '{name}'; use contains, exact_match, f1, numeric, or a Python function as module:callable"
     )
+
+
+@pytest.mark.parametrize("name", ["exact_match", "f1", "contains", "numeric"])
+def test_the_reason_may_be_told_without_the_expected_answer(name: str) -> None:
+    item = Item("i", "?", ("4711",))
+    score = load_scorer(name, NOWHERE)("12", item)
+    assert "4711" in score.reason
+    assert "12" in score.reason_without_answer
+    assert "4711" not in score.reason_without_answer

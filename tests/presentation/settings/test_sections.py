@@ -78,6 +78,7 @@ DEFAULTS: dict[str, object] = {
     "env.scorer_function": None,
     "env.prompt": "{question}",
     "env.answer_instruction": None,
+    "env.show_reference": True,
     "env.workers": 8,
     "budget.max_rollouts": None,
     "budget.max_tokens": None,

@@ -32,8 +32,8 @@ class ChatTaskRunner:
     The system prompt is the skill and then, after a blank line, the answer instruction, if there is one; it is the same
     for every item, so that servers can reuse its prefix. The user message is the template with the item's fields. A call
     that the model failed is a rollout with the model's code as `error`. An answer has at most `max_tokens`; None: as many
-    as the model's own settings allow. Raises DataError when the template is none, or when an item lacks a field of it or
-    cannot be judged by the scorer.
+    as the model's own settings allow. Without `shows_reference` no reason of a failure tells the expected answer. Raises
+    DataError when the template is none, or when an item lacks a field of it or cannot be judged by the scorer.
     """
 
     def __init__(
@@ -45,12 +45,14 @@ class ChatTaskRunner:
         template: str = "{question}",
         answer_instruction: str = "",
         max_tokens: int | None = None,
+        shows_reference: bool = True,
     ) -> None:
         self._model = model
         self._scorer = scorer
         self._template = PromptTemplate(template)
         self._answer_instruction = answer_instruction
         self._max_tokens = max_tokens
+        self._shows_reference = shows_reference
         self._items = {split: {item.item_id: item for item in splits.named(split)} for split in SPLITS}
         self._by_fingerprint: dict[str, Item] = {}
         self._refuse_unusable_items()
@@ -67,6 +69,7 @@ class ChatTaskRunner:
             "max_tokens": self._max_tokens,
             "model": self._model.fingerprint,
             "runner": _RUNNER_VERSION,
+            "shows_reference": self._shows_reference,
             "scorer": self._scorer.fingerprint,
             "template": self._template.text,
         }
@@ -144,7 +147,7 @@ class ChatTaskRunner:
             trajectory=trajectory_of(request, answer.text),
             task_type=item.task_type,
             prediction=prediction,
-            fail_reason=score.reason,
+            fail_reason=score.reason if self._shows_reference else score.reason_without_answer or score.reason,
         )
 
     async def _score(self, prediction: str, item: Item) -> Score:

@@ -93,7 +93,7 @@ class F1(_TextScorer):
         answers = [_normalized(answer) for answer in item.answers]
         hard = float(given in answers)
         soft = max((_shared_words(given, answer) for answer in answers), default=0.0)
-        return Score(hard, soft, "" if hard else _reason(prediction, item))
+        return Score(hard, soft) if hard else _wrong(soft, prediction, item)
 
 
 class Contains(_TextScorer):
@@ -147,7 +147,7 @@ class Numeric(_TextScorer):
         right = [quantity for answer in item.answers if (quantity := last_quantity(answer))]
         if given is not None and any(_is_near(given, each, tolerance) for each in right):
             return Score(1.0, 1.0)
-        return Score(0.0, 0.0, f"expected {_expected(item)}, got {given or 'no number'}")
+        return _missed(0.0, str(given or "no number"), item)
 
 
 _BY_NAME: dict[str, Callable[[], Scorer]] = {
@@ -159,11 +159,15 @@ _BY_NAME: dict[str, Callable[[], Scorer]] = {
 
 
 def _all_or_nothing(is_right: bool, prediction: str, item: Item) -> Score:  # noqa: FBT001 - the score itself
-    return Score(1.0, 1.0) if is_right else Score(0.0, 0.0, _reason(prediction, item))
+    return Score(1.0, 1.0) if is_right else _wrong(0.0, prediction, item)
 
 
-def _reason(prediction: str, item: Item) -> str:
-    return f"expected {_expected(item)}, got {_quoted(prediction) if prediction.strip() else 'nothing'}"
+def _wrong(soft: float, prediction: str, item: Item) -> Score:
+    return _missed(soft, _quoted(prediction) if prediction.strip() else "nothing", item)
+
+
+def _missed(soft: float, got: str, item: Item) -> Score:
+    return Score(0.0, soft, f"expected {_expected(item)}, got {got}", f"got {got}, which is not what was expected")
 
 
 def _expected(item: Item) -> str:

@@ -15,12 +15,14 @@ _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 class Score:
     """How good a prediction is: `hard` (solved or not) and `soft` (how nearly), both meant to lie in [0, 1].
 
-    `reason` says for the optimizer why the item is not solved; empty when it is.
+    `reason` says for the optimizer why the item is not solved; empty when it is. `reason_without_answer` says it without the
+    expected answer, for tasks that do not show it; empty: `reason` does not hold it.
     """
 
     hard: float
     soft: float
     reason: str = ""
+    reason_without_answer: str = ""
 
 
 class Scorer(Protocol):

@@ -273,6 +273,7 @@ class EnvSection(Section):
     scorer_function: Annotated[str, rule(_bad_function)] | None = identity(None, "module:callable, for scorer python")
     prompt: Text = identity("{question}", "the user message, with the item's fields in braces")
     answer_instruction: Text | None = identity(None, "how to write the answer, added to the system prompt")
+    show_reference: bool = identity(default=True, description="tell the optimizer a failed train item's right answer")
     workers: Workers = operation(8, "rollouts at once")
 
     @model_validator(mode="before")
