@@ -4,7 +4,28 @@ from burnish.application.budget import Budget
 from burnish.application.evaluate_skill import EvaluateSkill
 from burnish.application.gate_candidate_skill import GateCandidateSkill
 from burnish.application.meta_skill_update import MetaSkillUpdate
-from burnish.application.optimizer_ports import EditSelector, PatchAggregator, PatchProposer, ReflectionInput
+from burnish.application.optimizer_ports import (
+    EditRanker,
+    EditSelector,
+    EpochComparison,
+    EpochSummary,
+    Focus,
+    GuidanceWriter,
+    MemoryWriter,
+    MergeInput,
+    PatchAggregator,
+    PatchMerger,
+    PatchProposer,
+    Ranking,
+    RankInput,
+    RateChooser,
+    RateDecision,
+    RateInput,
+    ReflectionInput,
+    Rewrite,
+    RewriteInput,
+    SkillRewriter,
+)
 from burnish.application.ports import (
     AuditLog,
     CheckpointStore,
@@ -20,7 +41,7 @@ from burnish.application.result import Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.train_skill import TrainSkill
 from burnish.application.usage import UsageNote, note_usage
-from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import ApplyReport, Edit, EditOp, EditSource, FailedEdit, Patch, apply_patch
 from burnish.domain.epochs import SlowUpdateAnalysis, compare_epochs
 from burnish.domain.gate import (
@@ -36,6 +57,7 @@ from burnish.domain.patches import aggregate, select_top_k
 from burnish.domain.rollouts import BatchScore, Rollout, RolloutBatch, score_batch
 from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.domain.schedule import learning_rate
+from burnish.domain.step_memory import TriedStep
 from burnish.presentation.app import open_app
 
 __all__ = [
@@ -46,38 +68,56 @@ __all__ = [
     "CheckpointStore",
     "Edit",
     "EditOp",
+    "EditRanker",
     "EditSelector",
     "EditSource",
+    "EpochComparison",
+    "EpochSummary",
     "EvaluateSkill",
     "EventSink",
     "FailedEdit",
+    "Focus",
     "GateAction",
     "GateCandidateSkill",
     "GateEvaluation",
     "GateMetric",
     "GateMode",
     "GateResult",
+    "GuidanceWriter",
     "ItemCatalog",
     "Journal",
     "KnowledgeMemory",
+    "MemoryWriter",
+    "MergeInput",
     "MetaSkillUpdate",
+    "PairPolicy",
     "Patch",
     "PatchAggregator",
+    "PatchMerger",
     "PatchProposer",
     "Price",
+    "RankInput",
+    "Ranking",
+    "RateChooser",
     "RateControl",
+    "RateDecision",
+    "RateInput",
     "ReflectOnFailures",
     "ReflectionInput",
     "Result",
+    "Rewrite",
+    "RewriteInput",
     "Rollout",
     "RolloutBatch",
     "RolloutRunner",
+    "SkillRewriter",
     "SlowUpdate",
     "SlowUpdateAnalysis",
     "StepRecord",
     "TrainSkill",
     "TrainSkillConfig",
     "TrainingRun",
+    "TriedStep",
     "UpdateMode",
     "UsageNote",
     "aggregate",
