@@ -18,6 +18,10 @@ RESULTS = ("best_skill.md", "final_skill.md", "history.jsonl", "summary.json")
 """The files that must not tell whether a run was interrupted, or where it was kept."""
 
 
+ONE_ANALYST = ("gradient.failure_only=true", "gradient.minibatch_size=100")
+"""A step has one call of the optimizer, so that its second is the second step's, and nothing runs beside it."""
+
+
 class HeldModels:
     """Answers as the example's models do; `reached` is set with the optimizer's call `held`, which waits for `go_on`."""
 

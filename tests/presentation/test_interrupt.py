@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from console_training import RESULTS, HeldModels, arguments, finish, start, variables
+from console_training import ONE_ANALYST, RESULTS, HeldModels, arguments, finish, start, variables
 from scripted_server import ScriptedServer
 
 
@@ -18,10 +18,6 @@ class Whole:
 
     folder: Path
     asked: int
-
-
-ONE_ANALYST = ("gradient.failure_only=true", "gradient.minibatch_size=100")
-"""A step has one call of the optimizer, so that its second is the second step's."""
 
 
 @pytest.fixture(scope="module")

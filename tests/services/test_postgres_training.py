@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from console_training import RESULTS, SMALL, TASK, HeldModels, arguments, finish, start, variables
+from console_training import ONE_ANALYST, RESULTS, SMALL, TASK, HeldModels, arguments, finish, start, variables
 from postgres_server import execute, wait_for_no_lock
 from scripted_server import Body, Reply, ScriptedServer, failure
 from sqlalchemy import make_url
@@ -69,12 +69,12 @@ def test_a_finished_run_is_not_trained_again(
 
 def test_a_killed_run_goes_on_and_no_kept_answer_is_asked_again(database_url: str, tmp_path: Path) -> None:
     with ScriptedServer(HeldModels()) as server:
-        finish(arguments(tmp_path / "whole"), variables(server))
+        finish(arguments(tmp_path / "whole", *ONE_ANALYST), variables(server))
         asked_in_all = len(server.requests)
     models = HeldModels(held=2)
     with ScriptedServer(models) as server:
         environ = {**variables(server), VARIABLE: database_url}
-        with start(arguments(tmp_path / "killed"), environ) as process:
+        with start(arguments(tmp_path / "killed", *ONE_ANALYST), environ) as process:
             assert models.reached.wait(30)
             process.kill()
             process.communicate()
@@ -84,7 +84,7 @@ def test_a_killed_run_goes_on_and_no_kept_answer_is_asked_again(database_url: st
         assert not (tmp_path / "killed" / "summary.json").exists()
         asyncio.run(wait_for_no_lock(database_url))
         kept = rows(database_url, "SELECT name, xmin FROM journal")
-        finish(arguments(tmp_path / "killed"), environ)
+        finish(arguments(tmp_path / "killed", *ONE_ANALYST), environ)
         assert len(server.requests) == asked_in_all + 1, "only the call that was waiting is asked again"
     assert set(kept) < set(rows(database_url, "SELECT name, xmin FROM journal"))
     same_results(tmp_path / "whole", tmp_path / "killed")
@@ -94,14 +94,14 @@ def test_a_terminated_run_is_kept_as_cancelled_and_goes_on(database_url: str, tm
     models = HeldModels(held=2)
     with ScriptedServer(models) as server:
         environ = {**variables(server), VARIABLE: database_url}
-        with start(arguments(tmp_path), environ) as process:
+        with start(arguments(tmp_path, *ONE_ANALYST), environ) as process:
             assert models.reached.wait(30)
             process.terminate()
             _, error = process.communicate(timeout=30)
         models.go_on.set()
         assert (process.returncode, error) == (143, "burnish: terminated; run the same command to go on\n")
         assert json.loads((tmp_path / "summary.json").read_text())["stop_reason"] == "cancelled"
-        finish(arguments(tmp_path), environ)
+        finish(arguments(tmp_path, *ONE_ANALYST), environ)
     assert json.loads((tmp_path / "summary.json").read_text())["stop_reason"] == "completed"
 
 
@@ -112,9 +112,9 @@ def test_of_two_processes_one_trains_and_a_killed_ones_lock_is_free_again(
     with ScriptedServer(models) as server:
         for name, value in variables(server).items():
             monkeypatch.setenv(name, value)
-        with start(arguments(tmp_path), {}) as process:
+        with start(arguments(tmp_path, *ONE_ANALYST), {}) as process:
             assert models.reached.wait(30)
-            for command in (arguments(tmp_path), ["runs", "delete", str(tmp_path), "--yes"]):
+            for command in (arguments(tmp_path, *ONE_ANALYST), ["runs", "delete", str(tmp_path), "--yes"]):
                 assert run(command) == 75
                 assert "skill_training.run.already_active" in capsys.readouterr().err
             assert run(["runs", "show", str(tmp_path)]) == 0
@@ -123,7 +123,7 @@ def test_of_two_processes_one_trains_and_a_killed_ones_lock_is_free_again(
             process.communicate()
         models.go_on.set()
         asyncio.run(wait_for_no_lock(on_postgres))
-        assert run(arguments(tmp_path)) == 0
+        assert run(arguments(tmp_path, *ONE_ANALYST)) == 0
 
 
 def test_one_database_holds_many_runs_and_fresh_ones_have_ids_of_their_own(
