@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from scripted_models import ScriptedModel
@@ -35,6 +36,7 @@ from burnish.domain.regions import RegionKind
 from burnish.domain.rollouts import BatchScore, Rollout
 from burnish.domain.runs import skill_hash
 from burnish.domain.step_memory import TriedStep
+from burnish.domain.text_size import estimated_tokens
 from burnish.infrastructure.models.chat import ChatError, ChatErrorCode
 from burnish.infrastructure.optimizer.chat_merger import ChatPatchMerger
 from burnish.infrastructure.optimizer.chat_optimizer import chat_optimizer
@@ -42,6 +44,7 @@ from burnish.infrastructure.optimizer.chat_ranker import ChatEditRanker
 from burnish.infrastructure.optimizer.chat_rate import ChatRateChooser
 from burnish.infrastructure.optimizer.chat_rewriter import ChatSkillRewriter
 from burnish.infrastructure.optimizer.chat_writers import ChatGuidanceWriter, ChatMemoryWriter
+from burnish.infrastructure.optimizer.comparisons import COMPARED_TOKENS
 
 SKILL = "# Greeter\n\n- Greet the guest.\n"
 ONE = Edit(EditOp.APPEND, "- Greet in French.", support_count=3, source=EditSource.FAILURE)
@@ -408,6 +411,15 @@ async def test_partial_credit_is_no_success_in_a_comparison() -> None:
     model = ScriptedModel('{"guidance": "x"}')
     await ChatGuidanceWriter(model).write(_comparison())
     assert "score: hard 0.3, soft 0.3 of 1, so it counts as failed" in model.asked
+
+
+async def test_a_comparison_of_many_long_items_stays_within_its_limit() -> None:
+    model = ScriptedModel('{"guidance": "x"}')
+    failed = tuple(Rollout(f"item {number}", 0.0, 0.0, trajectory="word " * 20_000) for number in range(40))
+    comparison = replace(_comparison(), prior_rollouts=failed, current_rollouts=failed)
+    await ChatGuidanceWriter(model).write(comparison)
+    assert all(f"item: item {number}\n" in model.asked for number in range(40))
+    assert estimated_tokens(model.asked) < 1.3 * COMPARED_TOKENS
 
 
 async def test_the_first_guidance_has_none_to_judge() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from burnish.application.optimizer_ports import EpochComparison
@@ -32,6 +32,11 @@ PERSISTENT: Final = "persistent"
 IMPROVED: Final = "improved"
 STABLE: Final = "stable"
 
+COMPARED_TOKENS: Final = 48_000
+"""Of all trajectories in one comparison."""
+
+_FEWEST_TOKENS: Final = 100
+
 _TITLES: Final = {
     REGRESSED: "Regressed: right with the prior skill, wrong with the current one",
     PERSISTENT: "Persistent: wrong with both skills",
@@ -59,7 +64,13 @@ def counted(analysis: SlowUpdateAnalysis) -> str:
 
 
 def show_pairs(pairs: Sequence[Pair], limits: TrajectoryLimits) -> str:
-    """Every item that changed or stayed wrong, with both attempts, regressed ones first; of the others the ids only."""
+    """Every item that changed or stayed wrong, with both attempts, regressed ones first; of the others the ids only.
+
+    All trajectories together are cut to about `COMPARED_TOKENS`, however many items there are.
+    """
+    trajectories = 2 * sum(pair.change != STABLE for pair in pairs)
+    share = max(COMPARED_TOKENS // max(trajectories, 1), _FEWEST_TOKENS)
+    limits = replace(limits, tokens=min(limits.tokens, share))
     sections = [
         f"## {title}\n\n" + "\n\n".join(_show(pair, limits) for pair in pairs if pair.change == change)
         for change, title in _TITLES.items()
