@@ -9,7 +9,7 @@ from fakes import CatalogRunner, ScriptedProposer, append, rollout, training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import Patch
 from burnish.domain.forecast import CallForecast, ItemCounts, RolloutStage, forecast_calls
 from burnish.domain.gate import GateMetric, GateMode
@@ -46,6 +46,12 @@ CONFIGS = st.builds(
     eval_test=st.booleans(),
     repeats=st.integers(1, 2),
     block_size=st.integers(1, 5),
+    accumulation=st.integers(1, 3),
+    minibatch_size=st.integers(1, 8),
+    lr_control_mode=st.sampled_from([RateControl.FIXED, RateControl.NONE]),
+    update_mode=st.sampled_from([UpdateMode.PATCH, UpdateMode.FULL_REWRITE_MINIBATCH]),
+    longitudinal_pair_policy=st.sampled_from(PairPolicy),
+    one_shot_baseline=st.booleans(),
 )
 
 
@@ -99,7 +105,7 @@ async def test_a_run_makes_as_many_calls_as_forecast(
     errors = data.draw(st.sampled_from([0, 0, 0, 8, 40]))
     attempt = Scores(data.draw(st.integers(0, 9)), data.draw(st.integers(1, 4)), errors)
     patches = data.draw(st.composite(answers)())
-    forecast = forecast_calls(config, items, asks=1)
+    forecast = forecast_calls(config, items, asks=1, by_model=False)
     ended, asked, proposals = await outcome(config, items, attempt, patches)
     for purpose in OF_A_SPLIT:
         low, high = of(forecast, purpose)

@@ -67,8 +67,21 @@ async def propose_edits(state: TrainingState, rollouts: Pass, optimizer: Optimiz
 
 def scheduled_rate(state: TrainingState) -> int:
     """The learning rate of this step by the schedule."""
-    config = state.config
-    return learning_rate(config.lr_scheduler, state.schedule_step, state.total_steps, config.lr_start, config.lr_min)
+    return _scheduled(state.config, state.schedule_step, state.total_steps)
+
+
+def analyst_budget(config: TrainSkillConfig, *, schedule_step: int, total_steps: int) -> int | None:
+    """The most edits one analyst should propose: this step's rate; where it is not known yet, the highest one."""
+    if config.update_mode is UpdateMode.FULL_REWRITE_MINIBATCH:
+        return 1
+    if config.lr_control_mode is RateControl.NONE:
+        return None
+    is_open = config.lr_control_mode is RateControl.AUTONOMOUS
+    return config.lr_start if is_open else _scheduled(config, schedule_step, total_steps)
+
+
+def _scheduled(config: TrainSkillConfig, step: int, total_steps: int) -> int:
+    return learning_rate(config.lr_scheduler, step, total_steps, config.lr_start, config.lr_min)
 
 
 def _request(state: TrainingState, minibatch: Minibatch, index: int) -> ReflectionInput:
@@ -78,21 +91,12 @@ def _request(state: TrainingState, minibatch: Minibatch, index: int) -> Reflecti
         rollouts=minibatch.rollouts,
         meta_skill_memory=state.memory,
         include_successes=not config.failure_only,
-        edit_budget=_analyst_budget(state, config),
+        edit_budget=analyst_budget(config, schedule_step=state.schedule_step, total_steps=state.total_steps),
         seed=batch_seed(state.seed, "reflect", state.epoch, state.step, index),
         focus=_FOCUS[minibatch.source],
         update_mode=config.update_mode,
         tried=state.tried,
     )
-
-
-def _analyst_budget(state: TrainingState, config: TrainSkillConfig) -> int | None:
-    """The most edits one analyst should propose: this step's rate; where it is not known yet, the highest one."""
-    if config.update_mode is UpdateMode.FULL_REWRITE_MINIBATCH:
-        return 1
-    if config.lr_control_mode is RateControl.NONE:
-        return None
-    return config.lr_start if config.lr_control_mode is RateControl.AUTONOMOUS else scheduled_rate(state)
 
 
 def _sourced(patch: Patch, minibatch: Minibatch) -> Patch:

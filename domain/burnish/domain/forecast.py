@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
-from typing import Generic, TypeVar
 
-from burnish.domain.config import TrainSkillConfig
+from burnish.domain.config import PairPolicy, TrainSkillConfig
 from burnish.domain.gate import GateMode
+from burnish.domain.optimizer_forecast import OptimizerStage, calls_a_step, calls_around_steps
+from burnish.domain.ranges import NOTHING, Range, total
 from burnish.domain.rollouts import TEST, TRAIN, VALIDATION
-
-Number = TypeVar("Number", int, float, Decimal)
-
-
-@dataclass(frozen=True, slots=True)
-class Range(Generic[Number]):
-    """From `low` to `high`, both included."""
-
-    low: Number
-    high: Number
-
-    def __add__(self, other: Range[Number]) -> Range[Number]:
-        """The range of the sum."""
-        return Range(self.low + other.low, self.high + other.high)
-
-    def __contains__(self, value: Number) -> bool:
-        """Whether it covers the value."""
-        return self.low <= value <= self.high
-
-
-NOTHING = Range(0, 0)
-
-
-def total(ranges: Iterable[Range[int]]) -> Range[int]:
-    """The range of the sum of all."""
-    return sum(ranges, NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +41,7 @@ class RolloutStage(StrEnum):
     FINAL = "final"
     """Final and best skill afresh on the selection set."""
     TEST = "test"
-    """Initial, best and final skill on the test items."""
-
-
-class OptimizerStage(StrEnum):
-    """What the optimizer is asked for."""
-
-    REFLECT = "reflect"
-    """Edits."""
+    """Initial, best, final and perhaps once rewritten skill on the test items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +71,16 @@ class StageForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallForecast:
-    """The calls of a run, by stage; `steps` and `slow_updates` (ends of epochs that compare two) say how often."""
+    """The calls of a run, by stage; `steps` and `slow_updates` (ends of epochs that compare two) say how often.
+
+    `asks` is how often one answer of the optimizer is asked for at most.
+    """
 
     steps: Range[int]
     slow_updates: Range[int]
     stages: Mapping[RolloutStage, StageForecast]
     optimizer: Mapping[OptimizerStage, Range[int]]
+    asks: int
 
     @property
     def rollouts(self) -> Range[int]:
@@ -122,16 +93,19 @@ class CallForecast:
         return total(self.optimizer.values())
 
 
-def forecast_calls(config: TrainSkillConfig, items: ItemCounts, *, asks: int = 2) -> CallForecast:
+def forecast_calls(
+    config: TrainSkillConfig, items: ItemCounts, *, asks: int = 2, by_model: bool = True
+) -> CallForecast:
     """The calls of a run whose runner lists its items, and that ends completed or by patience.
 
     `high` is never passed: a call that the journal can answer, an early stop and an early end only make it fewer. `low` is
     not undercut as long as every call is answered: each step is undecided by nothing but the gate, no candidate is made, and
     a run with patience ends as early as it can. `asks` is how often the optimizer is asked for one answer at most: once
-    more when the first cannot be read.
+    more when the first cannot be read. `by_model`: whether models merge, rank, and write guidance and memory.
     """
     epochs, steps = config.epochs, config.total_steps
-    batch, validation = min(config.train_batch_size, items.train), min(config.val_batch_size, items.val)
+    batch = min(config.train_batch_size * config.accumulation, items.train)
+    validation = min(config.val_batch_size, items.val)
     two_split = config.gate_mode == GateMode.TWO_SPLIT
     ran = Range(min(config.patience or steps, steps), steps)
     slow = _slow_updates(config)
@@ -152,9 +126,7 @@ def forecast_calls(config: TrainSkillConfig, items: ItemCounts, *, asks: int = 2
         RolloutStage.TRAIN: on_train(ran),
         RolloutStage.CANDIDATES: on_validation(Range(0, steps)),
         RolloutStage.HELD_IN: on_train(Range(0, (steps + gated_guidance) * two_split)),
-        RolloutStage.SLOW_UPDATE: on_train(
-            Range(slow.low, 2 * slow.high), min(config.slow_update_samples, items.train)
-        ),
+        RolloutStage.SLOW_UPDATE: _compared(config, slow, items.train),
         RolloutStage.RESCORE: on_validation(Range(0, slow.high)),
         RolloutStage.FINAL: StageForecast(
             split=VALIDATION,
@@ -163,14 +135,10 @@ def forecast_calls(config: TrainSkillConfig, items: ItemCounts, *, asks: int = 2
         ),
         RolloutStage.TEST: StageForecast(split=TEST, items=items.test, passes=_tested(config, slow.high)),
     }
-    step = optimizer_calls_a_step(config, asks=asks)
+    step = calls_a_step(config, batch, asks=asks, by_model=by_model)
     optimizer = {stage: Range(ran.low * calls.low, ran.high * calls.high) for stage, calls in step.items()}
-    return CallForecast(steps=ran, slow_updates=slow, stages=stages, optimizer=optimizer)
-
-
-def optimizer_calls_a_step(config: TrainSkillConfig, *, asks: int = 2) -> Mapping[OptimizerStage, Range[int]]:
-    """Calls of the optimizer in one step: one for edits, none when only failures may be shown and there are none."""
-    return {OptimizerStage.REFLECT: Range(0 if config.failure_only else 1, asks)}
+    optimizer |= calls_around_steps(config, slow, asks=asks, by_model=by_model)
+    return CallForecast(steps=ran, slow_updates=slow, stages=stages, optimizer=optimizer, asks=asks)
 
 
 def _slow_updates(config: TrainSkillConfig) -> Range[int]:
@@ -184,6 +152,15 @@ def _slow_updates(config: TrainSkillConfig) -> Range[int]:
     return Range(max(last_epoch - 2, 0), all_of_them)
 
 
+def _compared(config: TrainSkillConfig, slow: Range[int], train: int) -> StageForecast:
+    """Both skills on the samples; where only changes are of interest, perhaps on all train items, in several samples."""
+    size = min(config.slow_update_samples, train)
+    if config.longitudinal_pair_policy is not PairPolicy.CHANGED:
+        return StageForecast(split=TRAIN, items=size, passes=Range(slow.low, 2 * slow.high))
+    blocks = math.ceil(train / size) if size else 1
+    return StageForecast(split=TRAIN, items=train, passes=Range(0, 2 * slow.high), blocks=blocks)
+
+
 def _may_part(config: TrainSkillConfig, epochs: int) -> bool:
     """Whether current and best skill can differ: after a forced slow update, or where a tie on validation can pass."""
     is_forced = config.use_slow_update and epochs > 1 and not config.slow_update_gate
@@ -191,8 +168,8 @@ def _may_part(config: TrainSkillConfig, epochs: int) -> bool:
 
 
 def _tested(config: TrainSkillConfig, slow_updates: int) -> Range[int]:
-    """Different texts among initial, best and final skill: no more than there were changes, and one."""
+    """Different texts among initial, best and final skill: no more than there were changes, and one; and a rewrite."""
     if not config.eval_test:
         return NOTHING
     names = 3 if _may_part(config, config.epochs) else 2
-    return Range(1, min(names, 1 + config.total_steps + slow_updates))
+    return Range(1, min(names, 1 + config.total_steps + slow_updates) + config.one_shot_baseline)

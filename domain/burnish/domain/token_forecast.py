@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from burnish.domain.config import TrainSkillConfig
-from burnish.domain.forecast import NOTHING, CallForecast, OptimizerStage, Range, RolloutStage, StageForecast, total
+from burnish.domain.forecast import CallForecast, RolloutStage, StageForecast
+from burnish.domain.optimizer_forecast import OptimizerStage
+from burnish.domain.ranges import NOTHING, Range, total
 from burnish.domain.regions import MAX_SKILL_CHARACTERS
 from burnish.domain.schedule import learning_rate
 from burnish.domain.text_size import CHARACTERS_A_TOKEN
@@ -19,8 +21,11 @@ LONGEST_SKILL = MAX_SKILL_CHARACTERS // CHARACTERS_A_TOKEN
 GUIDANCE_TOKENS = 100
 """Of a slow update's guidance, with its markers: the default writer's has fewer."""
 
-MEMORY_TOKENS = 30
-"""Of an epoch in the optimizer's memory: the default writer's has fewer."""
+MEMORY_TOKENS = 100
+"""Of an epoch in the optimizer's memory, as a model writes it."""
+
+COMPARED_TOKENS = 48_000
+"""Of all trajectories that guidance is written from."""
 
 
 EXACT = Range(1.0, 1.0)
@@ -182,14 +187,27 @@ def _planned(config: TrainSkillConfig, sizes: Sequence[int], stage: StageForecas
 
 
 def _reflections(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSizes, growth: _Growth) -> Range[int]:
-    """Tokens of the prompts that ask for edits: every question shows a step's rollouts once."""
-    asked, train = calls.optimizer[OptimizerStage.REFLECT], calls.stages[RolloutStage.TRAIN]
-    asks, again = -(-asked.high // calls.steps.high), max(asked.high - calls.steps.high, 0)
-    memory = config.use_meta_skill * MEMORY_TOKENS * config.steps_per_epoch * math.comb(config.epochs, 2)
+    """Tokens of the optimizer's prompts: every question shows the skill, analysts' ones a step's rollouts once in all."""
+    asked, train = calls.optimizer, calls.stages[RolloutStage.TRAIN]
+    reflect = asked[OptimizerStage.REFLECT]
     solved = _planned(config, [size.low for size in sizes.shown], train).low
     failed = _planned(config, [size.high for size in sizes.shown], train).high
-    grown = growth.over(range(config.total_steps))
-    return Range(
-        asked.low * sizes.reflect + solved * bool(asked.low),
-        asked.high * sizes.reflect + asks * (failed + grown + memory) + again * sizes.complaint,
-    )
+    analysts = reflect.high // max(calls.steps.high * calls.asks, 1)
+    longest = max((size.high for size in sizes.shown), default=0)
+    step = config.lr_start * sizes.edit
+    patches = analysts * step
+    compared = min(2 * config.slow_update_samples * longest, COMPARED_TOKENS)
+    more = {
+        OptimizerStage.REFLECT: config.steps_per_epoch * step // 2,
+        OptimizerStage.MERGE: min(patches, config.merge_batch_size * step),
+        OptimizerStage.RATE: patches,
+        OptimizerStage.RANK: patches,
+        OptimizerStage.REWRITE: patches,
+        OptimizerStage.GUIDANCE: sizes.reflect + compared,
+        OptimizerStage.MEMORY: 0,
+        OptimizerStage.ONE_SHOT: config.minibatch_size * longest,
+    }
+    grown = growth.over(range(config.total_steps)) // max(config.total_steps, 1)
+    carried = grown + config.use_meta_skill * MEMORY_TOKENS * config.epochs + sizes.complaint * (calls.asks - 1)
+    high = sum(each.high * (sizes.reflect + carried + more[stage]) for stage, each in asked.items())
+    return Range(reflect.low * sizes.reflect + solved * bool(reflect.low), high + calls.asks * failed)

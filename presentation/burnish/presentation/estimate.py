@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.application.optimizer_ports import ReflectionInput
+from burnish.application.optimizer_ports import Focus, ReflectionInput
+from burnish.application.proposing import analyst_budget
+from burnish.domain.minibatches import split_minibatches
 from burnish.domain.rollouts import TRAIN, Rollout, RolloutBatch, batch_seed, plan_epoch
-from burnish.domain.schedule import learning_rate
 from burnish.infrastructure.models.chat import ChatRequest
 from burnish.infrastructure.tasks.chat_runner import trajectory_of
 from burnish.infrastructure.tasks.items import Item
@@ -68,14 +69,20 @@ def first_prompts(task: Task) -> FirstPrompts:
     config = task.config
     seed = config.seed or _SOME_SEED
     items = {item.item_id: item for item in task.runner.items(TRAIN)}
-    (planned,) = plan_epoch(tuple(items), seed=seed, epoch=1, batch_size=config.train_batch_size, batches=1)
+    size = config.train_batch_size * config.accumulation
+    (planned,) = plan_epoch(tuple(items), seed=seed, epoch=1, batch_size=size, batches=1)
     batch = RolloutBatch(TRAIN, size=1, seed=batch_seed(seed, TRAIN, 1, 1), repeat="1")
+    failed = (_unanswered(task, batch, items[each.item_id]) for each in planned)
+    reflect_seed = batch_seed(seed, "reflect", 1, 1)
+    first_minibatch, *_ = split_minibatches(failed, size=config.minibatch_size, seed=reflect_seed)
     reflection = ReflectionInput(
         current_skill=task.initial_skill,
-        rollouts=tuple(_unanswered(task, batch, items[each.item_id]) for each in planned),
+        rollouts=first_minibatch.rollouts,
         include_successes=not config.failure_only,
-        edit_budget=learning_rate(config.lr_scheduler, 0, config.total_steps, config.lr_start, config.lr_min),
-        seed=batch_seed(seed, "reflect", 1, 1),
+        edit_budget=analyst_budget(config, schedule_step=0, total_steps=config.total_steps),
+        seed=batch_seed(seed, "reflect", 1, 1, 0),
+        focus=Focus.FAILURES,
+        update_mode=config.update_mode,
     )
     first = planned[0].item_id
     return FirstPrompts(

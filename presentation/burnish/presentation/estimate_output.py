@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import typer
 
-from burnish.domain.forecast import Range
+from burnish.domain.ranges import Range
 from burnish.domain.token_forecast import RoleTokens
 from burnish.infrastructure.models.chat import ChatRequest
 from burnish.presentation.estimate import Estimate, FirstPrompts
@@ -39,6 +39,9 @@ def _lines(estimate: Estimate) -> Iterator[str]:
         if expected.rollouts.high:
             yield f"  {stage.value.replace('_', ' ')}: {_whole(expected.rollouts)}"
     yield f"optimizer calls: {_whole(calls.optimizer_calls)}"
+    for asked, number in calls.optimizer.items():
+        if number.high:
+            yield f"  {asked.value.replace('_', ' ')}: {_whole(number)}"
     yield f"tokens: {_whole(tokens.all)}"
     for role, used in ((Role.TARGET, tokens.target), (Role.OPTIMIZER, tokens.optimizer)):
         yield f"  {role.value}: {_whole(used.prompt)} prompt, {_whole(used.completion)} completion"

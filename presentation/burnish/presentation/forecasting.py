@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from burnish.application.optimizer_ports import ReflectionInput
+from burnish.application.optimizer_ports import Focus, ReflectionInput
 from burnish.application.prices import cost_of
 from burnish.application.usage import UsageNote
-from burnish.domain.forecast import CallForecast, ItemCounts, Range, forecast_calls
+from burnish.domain.forecast import CallForecast, ItemCounts, forecast_calls
+from burnish.domain.ranges import Range
 from burnish.domain.rollouts import SPLITS, TEST, TRAIN, VALIDATION, Rollout, RolloutBatch
 from burnish.domain.text_size import CHARACTERS_A_TOKEN, count_tokens
 from burnish.domain.token_forecast import (
@@ -71,6 +72,8 @@ def prompt_sizes(task: Task) -> PromptSizes:
         rollouts=(),
         include_successes=not task.config.failure_only,
         edit_budget=task.config.lr_start,
+        focus=Focus.FAILURES,
+        update_mode=task.config.update_mode,
     )
     question = task.optimizer.proposer.request(reflection)
     return PromptSizes(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from burnish.application.prices import Price
-from burnish.domain.forecast import Range
+from burnish.domain.ranges import Range
 from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.prices import FREE, price_of
 from burnish.presentation.settings.environment import Role

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from burnish.domain.forecast import Range
+from burnish.domain.ranges import Range
 from burnish.domain.runs import LostCalls, StepRecord, TrainingRun
 from burnish.infrastructure.persistence.audit import AuditAnchor
 from burnish.presentation.settings.errors import SettingsError

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from decimal import Decimal
 
 from burnish.application.prices import TokenCount, cost_of
-from burnish.domain.forecast import Number, Range
+from burnish.domain.ranges import Number, Range
 from burnish.domain.runs import TrainingRun, skill_hash
 from burnish.presentation.forecasting import forecast_of
 from burnish.presentation.settings.environment import Role
