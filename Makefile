@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 RUNTIME := .venv/.runtime-stamp
 DEV := .venv/.dev-stamp
 
-.PHONY: help demo test test-services check bench venv clean
+.PHONY: help demo test test-services check bench ablations venv clean
 
 help:
 	@echo "make demo           run the built-in example and the ticket-routing example"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-services  run the tests that need PostgreSQL, on one of their own"
 	@echo "make check          formatting, lint, types and import contracts"
 	@echo "make bench          measure the numbers burnish promises"
+	@echo "make ablations      run the method without each of its parts, on simulated tasks"
 	@echo "make venv           make .venv with the development tools"
 	@echo "make clean          remove .venv, build results and caches (never runs/)"
 
@@ -38,6 +39,9 @@ check: $(DEV)
 
 bench: $(RUNTIME)
 	$(BIN)/python bench/run.py
+
+ablations: $(RUNTIME)
+	$(BIN)/python bench/ablations.py $(ARGS)
 
 venv: $(DEV)
 
