@@ -178,7 +178,11 @@ class RunJournal:
         entry = JournalEntry(
             key=key, answer=codec.dump(answer.value), is_error=answer.is_error, step=step, usage=tuple(usage)
         )
-        await asyncio.gather(*(self._append(new) for new in (*self._new_texts(texts), entry)))
+        new = tuple(self._new_texts(texts))
+        if new:  # written together
+            await asyncio.gather(*(self._append(each) for each in (*new, entry)))
+        else:
+            await self._append(entry)
         self._count(key, entry.usage, stage)
         return answer.value
 
@@ -203,6 +207,8 @@ class RunJournal:
 
     def _new_texts(self, texts: Mapping[str, Callable[[], str]]) -> Iterator[JournalEntry]:
         new = {digest: text for digest, text in texts.items() if digest not in self._texts}
+        if not new:
+            return
         self._texts.update(new)
         for digest, text in self._readable(new).items():
             yield JournalEntry(key=text_key(digest), answer=_TEXT.dump(text), step=self.step)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast
 
-from pydantic_core import to_json
-
 _LONGEST_ELEMENT = 400
 
 
@@ -29,6 +27,6 @@ def _lines(name: str, value: object) -> Iterator[str]:
         yield f"{name}: {_compact(value)}"
 
 
-def _compact(value: object) -> str:
-    text = to_json(value, fallback=lambda odd: type(odd).__name__).decode("utf-8", "replace")
+def _compact(element: object) -> str:
+    text = repr(element)
     return text if len(text) <= _LONGEST_ELEMENT else f"{text[: _LONGEST_ELEMENT - 1]}…"

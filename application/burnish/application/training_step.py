@@ -23,6 +23,9 @@ from burnish.domain.gate import GateAction
 from burnish.domain.runs import StepReason
 from burnish.domain.step_memory import TriedStep
 
+MOST_TRIED = 8
+"""Steps of an epoch, the newest, that are remembered as tried in vain: what is shown must not grow without end."""
+
 Judge = Callable[[TrainingState, str, Pass, CandidatePasses], Awaitable[Verdict]]
 """Scores a candidate and decides about it: state, candidate, the step's rollouts, how to try a skill."""
 
@@ -123,7 +126,7 @@ def _decided(
         kept = verdict.skill.text
     record = verdict.record(step=state.step, epoch=state.epoch, kept=kept)
     after = state.after_step(replace(record, **(counts or {})), verdict.skill)
-    return after if tried is None else replace(after, tried=(*after.tried, tried))
+    return after if tried is None else replace(after, tried=(*after.tried, tried)[-MOST_TRIED:])
 
 
 def _tried(state: TrainingState, verdict: Verdict, revision: Revision) -> TriedStep | None:
