@@ -35,6 +35,14 @@ STEP = (
 )
 """Three minibatches a step, so that there are two levels of merges, and more edits than a step may keep."""
 
+LIMITED = ("model.target_max_tokens=32", "model.optimizer_max_tokens=3000")
+"""No answer of the example's models is longer than that."""
+
+
+def with_workers(number: int) -> tuple[str, str]:
+    """So many rollouts, and so many calls of the optimizer, at once."""
+    return f"env.workers={number}", f"gradient.analyst_workers={number}"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from child_processes import Parent
-from http_runs import STEP, THREE_MINIBATCHES, Attempt, HttpRuns
+from http_runs import STEP, THREE_MINIBATCHES, Attempt, HttpRuns, with_workers
 from killed_runs import AFTER, BEFORE, small_task
 
 PATCH, SUGGESTIONS, WHOLE = "patch", "rewrite_from_suggestions", "full_rewrite_minibatch"
@@ -90,10 +90,6 @@ def wholes(
 
 
 Wholes = Callable[[Case], tuple[HttpRuns, Attempt]]
-
-
-def with_workers(number: int) -> tuple[str, str]:
-    return f"env.workers={number}", f"gradient.analyst_workers={number}"
 
 
 def assert_same_in_the_end(attempts: Sequence[Attempt], whole: Attempt) -> None:
