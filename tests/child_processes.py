@@ -66,13 +66,13 @@ class Child:
 
 
 class Parent:
-    """A context manager around the process that forks."""
+    """A context manager around the process that forks; it has loaded the modules named, so that no child need do it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
         self._started = 0
         self._folder = tempfile.TemporaryDirectory()
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", "import child_processes; child_processes.serve()"],
+            [sys.executable, "-W", "error", "-c", "import child_processes; child_processes.serve()", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -129,6 +129,8 @@ def serve() -> None:
     """The process's own loop: an order a line, an answer a line; ends with its input."""
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
+        for module in sys.argv[1:]:
+            import_module(module)
         _warm_up()
         assert threading.active_count() == 1, threading.enumerate()
         for line in sys.stdin:

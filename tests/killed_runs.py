@@ -85,14 +85,14 @@ SMALL = (
 """Two epochs of two steps: baseline, steps, slow update, memory, promotion and test are all in it."""
 
 
-def small_task(folder: Path) -> str:
-    """The ticket-routing example with few items; the path of its task file."""
+def small_task(folder: Path, items: Mapping[str, int] = _ITEMS) -> str:
+    """The ticket-routing example with so many items of each split; the path of its task file."""
     for name in ("task.yaml", "skill.md", "house_rules.md"):
         shutil.copy(EXAMPLE / name, folder / name)
     for split in SPLITS:
         (folder / "items" / split).mkdir(parents=True)
         lines = (EXAMPLE / "items" / split / "items.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-        (folder / "items" / split / "items.jsonl").write_text("".join(lines[: _ITEMS[split]]), encoding="utf-8")
+        (folder / "items" / split / "items.jsonl").write_text("".join(lines[: items[split]]), encoding="utf-8")
     return str(folder / "task.yaml")
 
 

@@ -11,8 +11,8 @@ from killed_runs import small_task
 
 @pytest.fixture(scope="session")
 def parent() -> Iterator[Parent]:
-    """A process that forks children with burnish loaded."""
-    with Parent() as process:
+    """A process that forks children with burnish, and the SDK it calls models with, loaded."""
+    with Parent("burnish.infrastructure.models.openai_chat", "openai.resources.chat.completions") as process:
         yield process
 
 

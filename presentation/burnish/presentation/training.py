@@ -25,6 +25,7 @@ from burnish.infrastructure.persistence.audit import verify
 from burnish.infrastructure.persistence.recording import Recording, RecordingError, ReplayJournal, read_recording
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 from burnish.presentation.app import open_app
+from burnish.presentation.bounded_caps import refuse_unbounded_caps
 from burnish.presentation.container import utc_now
 from burnish.presentation.forecasting import forecast_of
 from burnish.presentation.run_database import POSTGRESQL, SQLITE, database_secrets, place_of
@@ -74,6 +75,7 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
     recording = None if options.replay is None else recorded(options.replay)
     async with open_task(loaded, environment, offline=recording is not None) as task:
         _refuse_odd(options.run_id)
+        refuse_unbounded_caps(loaded.settings, offline=recording is not None)
         folder = RunFolder(options.out_root or _default_folder(task, fresh=options.fresh))
         place = place_of(folder, environ)
         folder.prepare()

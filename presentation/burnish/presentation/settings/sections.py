@@ -316,10 +316,10 @@ class BudgetSection(Section):
 
     max_rollouts: Count | None = operation(None, "most rollouts; null: no limit")
     max_tokens: Annotated[int, Ge(0), Le(MAX_TOKENS)] | None = operation(
-        None, "most tokens, read and written, of both roles; null: no limit"
+        None, "most tokens of both roles; needs model.target_max_tokens; null: no limit"
     )
     max_usd: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
-        None, "most money, in US dollars; null: no limit"
+        None, "most US dollars; needs prices and model.target_max_tokens; null: no limit"
     )
     max_minutes: Annotated[float, Ge(0), Le(MAX_COUNT)] | None = operation(
         None, "active minutes after which no further step is begun; null: no limit"
