@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
-from fakes import STEPS, CatalogRunner, ScriptedAggregator, ScriptedProposer, append, training
+from fakes import STEPS, CatalogRunner, Scramble, ScriptedAggregator, ScriptedProposer, append, training
 
 from burnish.application.optimizer_ports import (
     Focus,
@@ -129,6 +129,45 @@ async def test_successes_are_not_read_when_only_failures_are_wanted() -> None:
     team = Team()
     await train(team, replace(CONFIG, failure_only=True))
     assert [request.focus for request in team.reflections] == [Focus.FAILURES] * 2
+
+
+async def test_partial_credit_is_read_by_the_analysts_of_failures() -> None:
+    def partly_solved(skill: str, item_id: str) -> float:
+        return 0.3 if item_id == "train/0" else half_solved(skill, item_id)
+
+    team = Team()
+    runner = CatalogRunner(partly_solved, train=8)
+    async with open_app(rollouts=runner, proposer=team) as app:
+        assert (await app.send(training(replace(CONFIG, minibatch_size=8)))).is_ok
+    focus_of = {rollout.item_id: request.focus for request in team.reflections for rollout in request.rollouts}
+    assert focus_of["train/0"] is Focus.FAILURES
+    assert focus_of["train/1"] is Focus.SUCCESSES
+
+
+async def test_the_order_in_which_answers_come_changes_no_minibatch_and_no_merge() -> None:
+    @dataclass
+    class Slow(Team):
+        seed: int = 0
+
+        async def propose(self, reflection: ReflectionInput) -> Patch | None:
+            await Scramble(self.seed)()
+            return await super().propose(reflection)
+
+        async def merge(self, request: MergeInput) -> Patch:
+            await Scramble(self.seed + request.level)()
+            return await super().merge(request)
+
+    async def asked(seed: int) -> tuple[set[ReflectionInput], set[MergeInput], TrainingRun]:
+        team = Slow(propose_=by_minibatch, merge_=union, seed=seed)
+        runner = CatalogRunner(half_solved, train=16, before=Scramble(seed))
+        async with open_app(rollouts=runner, proposer=team, merger=team, workers=16) as app:
+            run = (await app.send(training(replace(CONFIG, train_batch_size=16, steps_per_epoch=2)))).value
+        return set(team.reflections), set(team.merges), run
+
+    in_order = await asked(0)
+    assert len(in_order[1]) > 4
+    for seed in (1, 2, 3):
+        assert await asked(seed) == in_order
 
 
 async def test_an_analyst_that_fails_costs_its_own_edits_only() -> None:
@@ -291,9 +330,11 @@ async def test_without_a_choice_the_schedule_holds() -> None:
     assert (run.steps[0].learning_rate, run.steps[0].fallbacks) == (2, ("rate",))
 
 
-async def test_without_a_learning_rate_all_edits_are_kept() -> None:
-    run = await train(Team(propose_=many), replace(ONE_CALL, lr_control_mode=RateControl.NONE))
+async def test_without_a_learning_rate_all_edits_are_kept_and_nobody_ranks_them() -> None:
+    team = Team(propose_=many, rank_=fixed(Ranking(places=(0,))), choose_=fixed(RateDecision(learning_rate=1)))
+    run = await train(team, replace(ONE_CALL, lr_control_mode=RateControl.NONE))
     assert (run.steps[0].learning_rate, run.steps[0].applied) == (6, 6)
+    assert (team.ranks, team.rates) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -385,6 +426,14 @@ async def test_whole_rewrites_are_merged_and_have_no_learning_rate() -> None:
     assert run.best_skill == "# Draft 3 better\n"
     assert {request.edit_budget for request in team.reflections} == {1}
     assert (run.steps[0].learning_rate, run.steps[0].selected, run.steps[0].merged) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("has_merger", [True, False])
+async def test_whole_rewrites_leave_what_is_protected_alone(has_merger: bool) -> None:  # noqa: FBT001 - a parameter
+    draft = Patch((Edit(EditOp.REWRITE, "# New\n\nbetter"),))
+    team = Team(propose_=fixed(draft), merge_=fixed(draft) if has_merger else None)
+    run = await train(team, FULL, initial_skill=f"---\nname: s\n---\n# Old\n\n{LOCKED}\n")
+    assert run.best_skill == f"---\nname: s\n---\n# New\n\nbetter\n\n{LOCKED}\n"
 
 
 async def test_without_a_merger_the_first_draft_from_failures_is_taken() -> None:
