@@ -183,7 +183,7 @@ class Scramble:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
-    async def __call__(self, batch: RolloutBatch) -> None:
+    async def __call__(self, batch: RolloutBatch | None = None) -> None:
         for _ in range(self._random.randrange(9)):
             await asyncio.sleep(0)
 

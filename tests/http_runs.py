@@ -72,7 +72,7 @@ class CountedModels:
         """The answer, once it may be given."""
         messages = cast("list[dict[str, str]]", body["messages"])
         purpose = purpose_of(messages[0]["content"])
-        text = _text_of(self._answer(body))
+        text = answer_in(self._answer(body))
         read, written = sum(_size(message["content"]) for message in messages), _size(text)
         with self._lock:
             self.asked.append(Asked(purpose, json.dumps(body, sort_keys=True), read, written))
@@ -162,6 +162,7 @@ def _size(text: str) -> int:
     return len(text.encode())
 
 
-def _text_of(reply: Reply) -> str:
+def answer_in(reply: Reply) -> str:
+    """The text of a completion."""
     body = cast("dict[str, list[dict[str, dict[str, str]]]]", reply.body)
     return body["choices"][0]["message"]["content"]

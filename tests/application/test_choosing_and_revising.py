@@ -62,9 +62,11 @@ async def test_without_a_choice_the_schedule_holds() -> None:
     assert (run.steps[0].learning_rate, run.steps[0].fallbacks) == (2, ("rate",))
 
 
-async def test_without_a_learning_rate_all_edits_are_kept() -> None:
-    run = await train(Team(propose_=many), replace(ONE_CALL, lr_control_mode=RateControl.NONE))
+async def test_without_a_learning_rate_all_edits_are_kept_and_nobody_ranks_them() -> None:
+    team = Team(propose_=many, rank_=fixed(Ranking(places=(0,))), choose_=fixed(RateDecision(learning_rate=1)))
+    run = await train(team, replace(ONE_CALL, lr_control_mode=RateControl.NONE))
     assert (run.steps[0].learning_rate, run.steps[0].applied) == (6, 6)
+    assert (team.ranks, team.rates) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,14 @@ async def test_without_a_merger_the_first_draft_from_failures_is_taken() -> None
     drafts = iter(f"# Draft {number} better\n" for number in range(9))
     run = await train(Team(propose_=lambda _: Patch((Edit(EditOp.REWRITE, next(drafts)),))), FULL)
     assert run.best_skill == "# Draft 0 better\n"
+
+
+@pytest.mark.parametrize("has_merger", [True, False])
+async def test_whole_rewrites_leave_what_is_protected_alone(has_merger: bool) -> None:  # noqa: FBT001 - a parameter
+    draft = Patch((Edit(EditOp.REWRITE, "# New\n\nbetter"),))
+    team = Team(propose_=fixed(draft), merge_=fixed(draft) if has_merger else None)
+    run = await train(team, FULL, initial_skill=f"---\nname: s\n---\n# Old\n\n{LOCKED}\n")
+    assert run.best_skill == f"---\nname: s\n---\n# New\n\nbetter\n\n{LOCKED}\n"
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------

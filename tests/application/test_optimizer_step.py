@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from fakes import CatalogRunner, ScriptedAggregator, append, training
+from fakes import CatalogRunner, Scramble, ScriptedAggregator, append, training
 from optimizer_team import CONFIG, MIXED_ITEMS, Team, fixed, half_solved, raising, train
 
 from burnish.application.optimizer_ports import (
@@ -19,7 +19,7 @@ from burnish.application.optimizer_ports import (
 from burnish.domain.config import RateControl
 from burnish.domain.edits import Edit, EditOp, EditSource, Patch
 from burnish.domain.rollouts import RolloutBatch
-from burnish.domain.runs import StepReason
+from burnish.domain.runs import StepReason, TrainingRun
 from burnish.presentation.app import open_app
 
 # --- reflect ---------------------------------------------------------------------------------------------------------
@@ -153,6 +153,68 @@ async def test_a_merge_that_fails_or_is_empty_discards_nothing(merge: Callable[[
     run = await train(team)
     assert (run.steps[0].proposed, run.steps[0].merged, run.steps[0].fallbacks) == (4, 4, ("merge",))
     assert run.steps[0].reason is StepReason.ACCEPTED
+
+
+async def test_partial_credit_is_read_by_the_analysts_of_failures() -> None:
+    def partly_solved(skill: str, item_id: str) -> float:
+        return 0.3 if item_id == "train/0" else half_solved(skill, item_id)
+
+    team = Team()
+    runner = CatalogRunner(partly_solved, train=8)
+    async with open_app(rollouts=runner, proposer=team) as app:
+        assert (await app.send(training(replace(CONFIG, minibatch_size=8)))).is_ok
+    focus_of = {rollout.item_id: request.focus for request in team.reflections for rollout in request.rollouts}
+    assert focus_of["train/0"] is Focus.FAILURES
+    assert focus_of["train/1"] is Focus.SUCCESSES
+
+
+async def test_the_order_in_which_answers_come_changes_no_minibatch_and_no_merge() -> None:
+    @dataclass
+    class Slow(Team):
+        seed: int = 0
+
+        async def propose(self, reflection: ReflectionInput) -> Patch | None:
+            await Scramble(self.seed)()
+            return await super().propose(reflection)
+
+        async def merge(self, request: MergeInput) -> Patch:
+            await Scramble(self.seed + request.level)()
+            return await super().merge(request)
+
+    async def asked(seed: int) -> tuple[set[ReflectionInput], set[MergeInput], TrainingRun]:
+        team = Slow(propose_=by_minibatch, merge_=union, seed=seed)
+        runner = CatalogRunner(half_solved, train=16, before=Scramble(seed))
+        async with open_app(rollouts=runner, proposer=team, merger=team, workers=16) as app:
+            run = (await app.send(training(replace(CONFIG, train_batch_size=16, steps_per_epoch=2)))).value
+        return set(team.reflections), set(team.merges), run
+
+    in_order = await asked(0)
+    assert len(in_order[1]) > 4
+    for seed in (1, 2, 3):
+        assert await asked(seed) == in_order
+
+
+async def test_an_analyst_that_fails_costs_its_own_edits_only() -> None:
+    answers = iter([raising, fixed(append("- better")), raising, raising])
+
+    def propose(request: ReflectionInput) -> Patch:
+        return next(answers)(request)
+
+    run = await train(Team(propose_=propose))
+    assert (run.steps[0].analysts, run.steps[0].analysts_failed) == (4, 3)
+    assert run.steps[0].reason is StepReason.ACCEPTED
+
+
+async def test_a_step_fails_when_all_its_analysts_failed_and_asks_nobody_further() -> None:
+    team = Team(propose_=raising, merge_=raising)
+    aggregator = ScriptedAggregator(append("never"))
+    config = replace(CONFIG, steps_per_epoch=2)
+    runner = CatalogRunner(half_solved, train=8)
+    async with open_app(rollouts=runner, proposer=team, merger=team, aggregator=aggregator) as app:
+        result = await app.send(training(config))
+    assert result.failure is not None
+    assert result.failure.code == "skill_training.run.nothing_worked"
+    assert team.merges == []
 
 
 # --- concurrency -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from fakes import (
@@ -205,6 +206,22 @@ async def test_an_empty_split_is_refused_by_name(train: int, val: int, missing: 
 async def test_a_plain_runner_without_items_is_an_empty_split() -> None:
     assert await failure_of(Answering([])) == Failure(ErrorCode.ROLLOUT_EMPTY_BATCH, ("val",))
     assert await failure_of(Answering([]), baseline=False) == Failure(ErrorCode.ROLLOUT_EMPTY_BATCH, ("train",))
+
+
+@pytest.mark.parametrize("text", [None, 7, ["[user]", "hello"]], ids=["null", "number", "list"])
+async def test_a_text_beside_the_scores_that_is_missing_or_no_text_ends_no_run(text: object) -> None:
+    """System B dies of a fail_reason that is null."""
+    texts = dict.fromkeys(("trajectory", "task_type", "prediction", "fail_reason"), text)
+
+    def attempt(skill: str, item_id: str) -> Rollout:
+        return replace(rollout(item_id, stated(skill, item_id)), **texts)  # type: ignore[arg-type]  # untyped on purpose
+
+    proposer = ScriptedProposer(append("score=0.7"))
+    async with open_app(rollouts=CatalogRunner(attempt), proposer=proposer) as app:
+        run = (await app.send(training(steps(1)))).value
+    assert run.selected_score == 0.7
+    (shown, *_) = proposer.reflections[0].rollouts
+    assert (shown.fail_reason, shown.trajectory) == (("", "") if text is None else (str(text), str(text)))
 
 
 # --- missing data ----------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from burnish.application.runs import GetCheckpoint
 from burnish.application.slow_update import SlowUpdate
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import Patch
-from burnish.domain.gate import GateAction, GateMode
+from burnish.domain.gate import GateAction, GateMetric, GateMode
 from burnish.domain.regions import RegionKind, read_region
 from burnish.domain.rollouts import Rollout
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord, TrainingRun
@@ -207,6 +207,26 @@ async def test_what_comes_after_builds_on_the_guidance() -> None:
     run = await bench.train(replace(TWO_EPOCHS, epochs=3))
     assert read_region(bench.proposer.reflections[2].current_skill, RegionKind.SLOW_UPDATE) == "score=0.1"
     assert (run.steps[3].reason, run.steps[3].compared_with) == (StepReason.GATE, 0.1)
+
+
+@pytest.mark.parametrize(("metric", "score"), [(GateMetric.SOFT, 0.4), (GateMetric.MIXED, 0.3)])
+async def test_forced_guidance_is_scored_afresh_by_the_metric_of_the_gate(metric: GateMetric, score: float) -> None:
+    def attempt(skill: str, item_id: str) -> Rollout:
+        stated_score = stated(skill, item_id)
+        return rollout(item_id, stated_score / 2, stated_score)
+
+    bench = Bench(
+        Patch(),
+        Patch(),
+        append("score=0.4"),
+        guidance=ScriptedGuidance("score=0.4"),
+        runner=CatalogRunner(attempt),
+    )
+    run = await bench.train(replace(TWO_EPOCHS, epochs=3, gate_metric=metric))
+    assert slow(run).candidate_score == pytest.approx(score)
+    assert slow(run).candidate_soft == pytest.approx(0.4)
+    assert run.steps[3].reason is StepReason.GATE
+    assert run.steps[3].compared_with == pytest.approx(score)
 
 
 async def test_its_record_is_told_like_a_step() -> None:

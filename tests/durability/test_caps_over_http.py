@@ -87,18 +87,21 @@ def lost_in(folder: Path) -> dict[str, int] | None:
 
 
 @of_every_cap
+@pytest.mark.parametrize(
+    ("share", "asked"), [(0.02, {"rollout"}), (1.0, {"rollout", "reflect", "merge", "rank"})], ids=["early", "late"]
+)
 def test_a_cap_stops_a_run_at_the_same_call_for_any_number_of_workers(
-    cap: Cap, runs: HttpRuns, whole: Attempt, tmp_path: Path
+    share: float, asked: set[str], cap: Cap, runs: HttpRuns, whole: Attempt, tmp_path: Path
 ) -> None:
-    one = runs.whole(tmp_path / "one", cap.option, *with_workers(1))
-    many = runs.whole(tmp_path / "many", cap.option, *with_workers(32))
+    one = runs.whole(tmp_path / "one", cap.option_at(share), *with_workers(1))
+    many = runs.whole(tmp_path / "many", cap.option_at(share), *with_workers(32))
     assert stopped_at(cap, one)
     assert stopped_at(cap, many)
     assert one.bodies == many.bodies
     assert one.results == many.results
-    assert {"reflect", "merge", "rank"} <= set(one.purposes)
+    assert set(one.purposes) == asked
     assert set(one.bodies) < set(whole.bodies)
-    assert cap.spent(one.asked) <= cap.value
+    assert cap.spent(one.asked) <= share * cap.value
 
 
 @of_every_cap

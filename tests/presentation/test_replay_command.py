@@ -172,7 +172,11 @@ def test_an_unfinished_run_is_decided_as_far_as_its_answers_go(
     assert [step["redecided"]["step"] for step in told["steps"]] == [1, 2]
     assert told["recorded"] is None
     assert told["redecided"]["ended"] is None
-    assert told["unknown"]["place"] == {"step": 2, "epoch": 1, "stage": "meta_skill"}  # the epoch's end counts to step 3
+    assert told["unknown"]["place"] == {
+        "step": 2,
+        "epoch": 1,
+        "stage": "meta_skill",
+    }  # the epoch's end counts to step 3
     told = again("evaluation.gate_metric=soft", folder=tmp_path / "half", task=task)  # compared with its own settings
     assert told["parts_at"] == 1
     assert run(["replay", str(tmp_path / "half"), "--task", str(task)]) == 0

@@ -284,7 +284,10 @@ class PassRunner:
         return tuple(self._clean(rollout) for rollout in rollouts)
 
     def _clean(self, rollout: Rollout) -> Rollout:
-        """The rollout fit to be kept: no known secrets, nothing that UTF-8 cannot carry, no scores of a missing answer."""
+        """The rollout fit to be kept: no known secrets, nothing that UTF-8 cannot carry, no scores of a missing answer.
+
+        What an untyped host hands over as a text becomes one, so that no remark beside the scores ends a run.
+        """
         texts = (
             rollout.trajectory,
             rollout.task_type,
@@ -292,7 +295,7 @@ class PassRunner:
             rollout.fail_reason,
             "" if rollout.error is None else rollout.error,
         )
-        fit = [fit_to_keep(text, self._secrets) for text in texts]
+        fit = [fit_to_keep(_as_text(text), self._secrets) for text in texts]
         is_scored = rollout.error is None
         if is_scored and (*fit,) == texts and type(rollout.hard) is type(rollout.soft) is float:
             return rollout
@@ -335,6 +338,11 @@ def _check(rollout: object) -> None:
     for score in (rollout.hard, rollout.soft):
         if not isinstance(score, (int, float)) or not 0.0 <= score <= 1.0:  # a comparison with NaN is false
             raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, rollout.item_id)
+
+
+def _as_text(text: object) -> str:
+    """A text as it is, nothing as the empty one, anything else as Python shows it."""
+    return text if isinstance(text, str) else "" if text is None else str(text)
 
 
 def _keys(item_ids: Sequence[str], repeat: str) -> tuple[OutcomeKey, ...]:

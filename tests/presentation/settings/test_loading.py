@@ -230,6 +230,17 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
             ),
         ),
         ("model: {target_backend: azure}", f"model.target_backend: must be {BACKENDS}, not azure"),
+        (
+            "optimizer: {skill_update_mode: pach}",
+            (
+                "optimizer.skill_update_mode: must be patch, rewrite_from_suggestions or full_rewrite_minibatch, not pach: "
+                "did you mean patch?"
+            ),
+        ),
+        (
+            "optimizer: {lr_control_mode: nothing}",
+            "optimizer.lr_control_mode: must be fixed, autonomous or none, not nothing",
+        ),
         # not supported yet
         (
             "model: {target_backend: claude_chat}",
