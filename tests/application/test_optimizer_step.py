@@ -194,29 +194,6 @@ async def test_the_order_in_which_answers_come_changes_no_minibatch_and_no_merge
         assert await asked(seed) == in_order
 
 
-async def test_an_analyst_that_fails_costs_its_own_edits_only() -> None:
-    answers = iter([raising, fixed(append("- better")), raising, raising])
-
-    def propose(request: ReflectionInput) -> Patch:
-        return next(answers)(request)
-
-    run = await train(Team(propose_=propose))
-    assert (run.steps[0].analysts, run.steps[0].analysts_failed) == (4, 3)
-    assert run.steps[0].reason is StepReason.ACCEPTED
-
-
-async def test_a_step_fails_when_all_its_analysts_failed_and_asks_nobody_further() -> None:
-    team = Team(propose_=raising, merge_=raising)
-    aggregator = ScriptedAggregator(append("never"))
-    config = replace(CONFIG, steps_per_epoch=2)
-    runner = CatalogRunner(half_solved, train=8)
-    async with open_app(rollouts=runner, proposer=team, merger=team, aggregator=aggregator) as app:
-        result = await app.send(training(config))
-    assert result.failure is not None
-    assert result.failure.code == "skill_training.run.nothing_worked"
-    assert team.merges == []
-
-
 # --- concurrency -----------------------------------------------------------------------------------------------------
 
 

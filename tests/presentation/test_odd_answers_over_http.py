@@ -60,11 +60,13 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
     return trained
 
 
+NOTHING: list[object] = []
+
 Train = Callable[..., list[dict[str, Any]]]
 
 
 def test_a_readable_but_empty_merge_discards_nothing(train: Train) -> None:
-    records = train(OddModels("merge", lambda answer: answer | {"edits": []}))
+    records = train(OddModels("merge", lambda answer: {**answer, "edits": NOTHING}))
     assert all(record["fallbacks"] == ["merge"] for record in records)
     assert all(record["merged"] >= record["selected"] > 0 for record in records)
     assert records[0]["reason"] in {"accepted", "gate"}
