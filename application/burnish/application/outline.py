@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast
 
+from burnish.domain.step_memory import TriedStep
+
 _LONGEST_ELEMENT = 400
 
 
@@ -28,5 +30,10 @@ def _lines(name: str, value: object) -> Iterator[str]:
 
 
 def _compact(element: object) -> str:
+    if isinstance(element, TriedStep):  # there may be many, and what counts is in the digest
+        rejected, failed = len(element.rejected), len(element.failed)
+        return (
+            f"step {element.step}: {rejected} rejected (lost {element.lost}, gained {element.gained}), {failed} failed"
+        )
     text = repr(element)
     return text if len(text) <= _LONGEST_ELEMENT else f"{text[: _LONGEST_ELEMENT - 1]}…"
