@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.forecast import ItemCounts, forecast_calls
+from burnish.domain.optimizer_forecast import OptimizerStage
 from burnish.domain.ranges import Range
 from burnish.domain.text_size import count_tokens
 from burnish.domain.token_forecast import (
@@ -70,6 +71,19 @@ def test_tokens_of_a_plain_run() -> None:
 def test_a_second_question_shows_everything_again_and_the_answer_too() -> None:
     assert forecast(asks=2).optimizer.prompt.high == 2 * forecast().optimizer.prompt.high + 8 * 7
     assert forecast(asks=2).optimizer.prompt.low == forecast().optimizer.prompt.low
+
+
+def test_an_answer_is_as_long_as_its_stage_allows() -> None:
+    sizes = ModelSizes(answer=Range(20, 80), limits={OptimizerStage.MERGE: 300, OptimizerStage.RANK: 10})
+    assert [
+        sizes.answer_of(stage) for stage in (OptimizerStage.REFLECT, OptimizerStage.MERGE, OptimizerStage.RANK)
+    ] == [
+        Range(20, 80),
+        Range(20, 300),
+        Range(10, 10),
+    ]
+    calls = {OptimizerStage.REFLECT: Range(2, 3), OptimizerStage.MERGE: Range(0, 4)}
+    assert sizes.answers_by_stage(calls) == Range(2 * 20, 3 * 80 + 4 * 300)
 
 
 def test_a_count_may_be_off() -> None:

@@ -20,6 +20,7 @@ from burnish.domain.rollouts import TRAIN, Rollout, RolloutBatch
 from burnish.presentation.app import open_app
 from burnish.presentation.cli import run
 from burnish.presentation.estimate import UNKNOWN_ANSWER, UNKNOWN_REASON, first_prompts
+from burnish.presentation.forecasting import forecast_of
 from burnish.presentation.settings.environment import Environment
 from burnish.presentation.settings.loading import load_task
 from burnish.presentation.task import Task, open_task
@@ -135,6 +136,57 @@ def test_more_workers_take_less_time_only(printed: Printed) -> None:
     alone, many = (json.loads(printed("estimate", f"env.workers={n}", flags=("--json",))) for n in (1, 64))
     assert many.pop("seconds")["high"] < alone.pop("seconds")["high"]
     assert alone == many
+
+
+def test_analysts_side_by_side_take_less_time_only(printed: Printed) -> None:
+    alone, many = (
+        json.loads(
+            printed("estimate", *NAMED, "gradient.minibatch_size=1", f"gradient.analyst_workers={n}", flags=("--json",))
+        )
+        for n in (1, 16)
+    )
+    less, more = many.pop("seconds"), alone.pop("seconds")
+    assert less["low"] < more["low"]
+    assert less["high"] < more["high"]
+    assert alone == many
+
+
+@pytest.mark.parametrize(
+    ("options", "longest"),
+    [
+        ((), {"reflect": 4_096, "merge": 8_192, "rank": 4_096, "guidance": 8_192, "memory": 4_096}),
+        (
+            ("optimizer.skill_update_mode=full_rewrite_minibatch",),
+            {"reflect": 16_384, "merge": 16_384, "guidance": 8_192, "memory": 4_096},
+        ),
+        (
+            ("model.optimizer_max_tokens=500",),
+            {"reflect": 500, "merge": 500, "rank": 500, "guidance": 500, "memory": 500},
+        ),
+    ],
+)
+def test_no_role_writes_more_than_it_may(printed: Printed, options: tuple[str, ...], longest: dict[str, int]) -> None:
+    told = json.loads(printed("estimate", *NAMED, *options, "evaluation.one_shot_baseline=false", flags=("--json",)))
+    calls = {stage: each["high"] for stage, each in told["optimizer_calls"]["stages"].items() if each["high"]}
+    assert set(calls) == set(longest)
+    assert told["tokens"]["optimizer"]["completion"]["high"] == sum(calls[stage] * longest[stage] for stage in calls)
+
+
+@pytest.mark.parametrize(
+    "option", ["gradient.trajectory_view=full", "gradient.trajectory_view=paper", "gradient.obs_chars=200"]
+)
+async def test_what_is_shown_of_long_rollouts_is_forecast_as_it_is_cut(tmp_path: Path, option: str) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "task")
+    for file in tmp_path.glob("task/items/*/items.jsonl"):
+        items = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        longer = [item | {"question": item["question"] + "\n" + "And so on. " * 1_500} for item in items]
+        file.write_text("\n".join(map(json.dumps, longer)) + "\n", encoding="utf-8")
+    small = ("train.num_epochs=1", "train.steps_per_epoch=2", "evaluation.eval_test=false", "evaluation.sel_env_num=4")
+    loaded = load_task(tmp_path / "task" / "task.yaml", [*small, option])
+    async with open_task(loaded, Environment(process={}, dotenv={})) as task, open_app(**task.ports) as app:
+        result = await app.send(TrainSkill("run", task.skill_id, task.initial_skill, task.config))
+        asked = sum(used.prompt_tokens for used in result.value.usage if used.role == "optimizer")
+        assert asked in forecast_of(task).tokens.optimizer.prompt
 
 
 def test_a_dry_run_prints_the_estimate_and_how_the_run_would_begin(

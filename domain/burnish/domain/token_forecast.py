@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from burnish.domain.config import TrainSkillConfig
@@ -36,11 +36,13 @@ class ModelSizes:
     """What is assumed of a role's model.
 
     `answer` is the length of one answer, in tokens; `off` by how much a count by characters may be wrong (1.0, 1.0: not at
-    all, as for simulated models, which count by characters themselves).
+    all, as for simulated models, which count by characters themselves). `limits` has the longest answer of each stage of
+    the optimizer whose answers are not of that length.
     """
 
     answer: Range[int]
     off: Range[float] = EXACT
+    limits: Mapping[OptimizerStage, int] = field(default_factory=dict[OptimizerStage, int])
 
     def prompts(self, counted: Range[int]) -> Range[int]:
         """The range of what the model may call the prompts' tokens."""
@@ -49,6 +51,18 @@ class ModelSizes:
     def answers(self, calls: Range[int]) -> Range[int]:
         """Tokens of so many answers."""
         return Range(calls.low * self.answer.low, calls.high * self.answer.high)
+
+    def answer_of(self, stage: OptimizerStage) -> Range[int]:
+        """The length of one answer of the optimizer."""
+        longest = self.limits.get(stage, self.answer.high)
+        return Range(min(self.answer.low, longest), longest)
+
+    def answers_by_stage(self, calls: Mapping[OptimizerStage, Range[int]]) -> Range[int]:
+        """Tokens of all answers of the optimizer."""
+        sizes = {stage: self.answer_of(stage) for stage in calls}
+        return total(
+            Range(asked.low * sizes[stage].low, asked.high * sizes[stage].high) for stage, asked in calls.items()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +124,7 @@ def forecast_tokens(config: TrainSkillConfig, calls: CallForecast, sizes: Prompt
     return TokenForecast(
         target=RoleTokens(prompt=sizes.target.prompts(asked), completion=sizes.target.answers(calls.rollouts)),
         optimizer=RoleTokens(
-            prompt=sizes.optimizer.prompts(read), completion=sizes.optimizer.answers(calls.optimizer_calls)
+            prompt=sizes.optimizer.prompts(read), completion=sizes.optimizer.answers_by_stage(calls.optimizer)
         ),
     )
 

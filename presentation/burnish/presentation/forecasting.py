@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from burnish.application.optimizer_ports import Focus, ReflectionInput
 from burnish.application.prices import cost_of
 from burnish.application.usage import UsageNote
 from burnish.domain.forecast import CallForecast, ItemCounts, forecast_calls
+from burnish.domain.optimizer_forecast import OptimizerStage
 from burnish.domain.ranges import Range
 from burnish.domain.rollouts import SPLITS, TEST, TRAIN, VALIDATION, Rollout, RolloutBatch
 from burnish.domain.text_size import CHARACTERS_A_TOKEN, count_tokens
@@ -18,7 +19,7 @@ from burnish.domain.token_forecast import (
     TokenForecast,
     forecast_tokens,
 )
-from burnish.infrastructure.optimizer.chat_proposer import COMPLAINT_TOKENS, TRAJECTORY_TOKENS
+from burnish.infrastructure.optimizer.chat_proposer import COMPLAINT_TOKENS
 from burnish.infrastructure.optimizer.trajectories import TrajectoryLimits, show_rollouts
 from burnish.infrastructure.tasks.chat_runner import trajectory_of
 from burnish.infrastructure.tasks.items import Item
@@ -93,16 +94,16 @@ def _asked(task: Task, split: str, item: Item) -> int:
 
 
 def _shown(task: Task, item: Item) -> Range[int]:
-    """What a rollout adds to the optimizer's prompt: solved in few words, or failed in many."""
-    answer = task.sizes[Role.TARGET].answer
-    trajectory = trajectory_of(task.runner.request(task.initial_skill, RolloutBatch(TRAIN), item.item_id), "")
-    rollout = Rollout(item.item_id, 1.0, 1.0, trajectory=trajectory, task_type=item.task_type)
-    characters = len(show_rollouts((rollout,), TrajectoryLimits(tokens=TRAJECTORY_TOKENS)))
-    room = max(TRAJECTORY_TOKENS * CHARACTERS_A_TOKEN - len(trajectory), 0)
-    return Range(
-        characters // CHARACTERS_A_TOKEN,
-        count_tokens(characters + REASON_CHARACTERS + min(answer.high * CHARACTERS_A_TOKEN, room)),
+    """What a rollout adds to the optimizer's prompt, as far as it is shown: solved in few words, or failed in many."""
+    limits = TrajectoryLimits(
+        tokens=task.limits.trajectory, view=task.limits.trajectory_view, obs_chars=task.limits.obs_chars
     )
+    request = task.runner.request(task.initial_skill, RolloutBatch(TRAIN), item.item_id)
+    longest = "x" * (min(task.sizes[Role.TARGET].answer.high, limits.tokens) * CHARACTERS_A_TOKEN)
+    solved = Rollout(item.item_id, 1.0, 1.0, trajectory=trajectory_of(request, ""), task_type=item.task_type)
+    failed = replace(solved, hard=0.0, soft=0.0, trajectory=trajectory_of(request, longest))
+    short, long = (len(show_rollouts((rollout,), limits)) for rollout in (solved, failed))
+    return Range(short // CHARACTERS_A_TOKEN, count_tokens(max(short, long) + REASON_CHARACTERS))
 
 
 def _is_simulated(task: Task, role: Role) -> bool:
@@ -124,26 +125,35 @@ def _note(role: Role, used: RoleTokens, *, is_high: bool) -> UsageNote:
 
 def _seconds(task: Task, calls: CallForecast) -> Range[float]:
     """Rollouts run `workers` at a time, and a block of them waits for its last; the optimizer is asked in between."""
-    target, optimizer = _call_seconds(task, Role.TARGET), _call_seconds(task, Role.OPTIMIZER)
-    rounds = [
-        Range(
-            max(stage.rollouts.low / task.workers, stage.waits.low),
-            (stage.rollouts.high - stage.waits.high) / task.workers + stage.waits.high,
-        )
-        for stage in calls.stages.values()
-    ]
-    asked = calls.optimizer_calls
+    one = _call_seconds(task, Role.TARGET, task.sizes[Role.TARGET].answer)
+    rounds = [_rounds(stage.rollouts, stage.waits, task.workers) for stage in calls.stages.values()]
+    optimizer = [_optimizer_seconds(task, calls, stage) for stage in calls.optimizer]
     return Range(
-        sum(each.low for each in rounds) * target.low + asked.low * optimizer.low,
-        sum(each.high for each in rounds) * target.high + asked.high * optimizer.high,
+        sum(each.low for each in rounds) * one.low + sum(each.low for each in optimizer),
+        sum(each.high for each in rounds) * one.high + sum(each.high for each in optimizer),
     )
 
 
-def _call_seconds(task: Task, role: Role) -> Range[float]:
+def _optimizer_seconds(task: Task, calls: CallForecast, stage: OptimizerStage) -> Range[float]:
+    """The analysts of a step work `analyst_workers` at a time; everybody else is taken to work alone."""
+    asked = calls.optimizer[stage]
+    one = _call_seconds(task, Role.OPTIMIZER, task.sizes[Role.OPTIMIZER].answer_of(stage))
+    waits = asked
+    if stage is OptimizerStage.REFLECT:
+        waits = Range(min(asked.low, calls.steps.low), min(asked.high, calls.steps.high * calls.asks))
+    rounds = _rounds(asked, waits, task.analyst_workers)
+    return Range(rounds.low * one.low, rounds.high * one.high)
+
+
+def _rounds(asked: Range[int], waits: Range[int], workers: int) -> Range[float]:
+    """How many calls follow one another, when so many run side by side, and so often the last of them is waited for."""
+    return Range(max(asked.low / workers, waits.low), (asked.high - waits.high) / workers + waits.high)
+
+
+def _call_seconds(task: Task, role: Role, answer: Range[int]) -> Range[float]:
     """How long one call takes: a start, and the writing of its answer."""
     if _is_simulated(task, role):
         return SIMULATED_SECONDS
-    answer = task.sizes[role].answer
     return Range(
         START_SECONDS.low + answer.low / TOKENS_A_SECOND.high, START_SECONDS.high + answer.high / TOKENS_A_SECOND.low
     )

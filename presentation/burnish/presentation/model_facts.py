@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from burnish.application.prices import Price
+from burnish.domain.config import UpdateMode
+from burnish.domain.optimizer_forecast import OptimizerStage
 from burnish.domain.ranges import Range
 from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.prices import FREE, price_of
+from burnish.infrastructure.optimizer.chat_optimizer import OptimizerLimits
 from burnish.presentation.settings.environment import Role
 from burnish.presentation.settings.sections import Backend, Effort, ModelPrice, TaskSettings
-
-OPTIMIZER_TOKENS = 4_096
-"""Longest answer of the optimizer when the task does not say."""
 
 COUNT_IS_OFF = Range(0.8, 1.35)
 """By how much a real model's tokens differ from a quarter of the characters: English prose to code and numbers."""
@@ -78,9 +78,9 @@ def unpriced_models(settings: TaskSettings) -> Mapping[str, str]:
     return {role.value: model.name or "" for role, model in chosen_models(settings).items() if role.value not in priced}
 
 
-def role_sizes(settings: TaskSettings) -> Mapping[str, ModelSizes]:
-    """How long answers are, and how far a count by characters is off, by role."""
-    return {Role.TARGET.value: _target_sizes(settings), Role.OPTIMIZER.value: _optimizer_sizes(settings)}
+def role_sizes(settings: TaskSettings, limits: OptimizerLimits) -> Mapping[str, ModelSizes]:
+    """How long answers are, and how far a count by characters is off, by role; `limits` are those of the optimizer."""
+    return {Role.TARGET.value: _target_sizes(settings), Role.OPTIMIZER.value: _optimizer_sizes(settings, limits)}
 
 
 def _price(price: ModelPrice) -> Price:
@@ -100,10 +100,21 @@ def _target_sizes(settings: TaskSettings) -> ModelSizes:
     return ModelSizes(answer=Range(SHORTEST_ANSWER, longest), off=COUNT_IS_OFF)
 
 
-def _optimizer_sizes(settings: TaskSettings) -> ModelSizes:
+def _optimizer_sizes(settings: TaskSettings, limits: OptimizerLimits) -> ModelSizes:
     model = settings.model
     if model.optimizer_backend == "simulated":
         longest = SHORTEST_PATCH + settings.optimizer.learning_rate * SIMULATED_EDIT_TOKENS
         return ModelSizes(answer=Range(SHORTEST_PATCH // 2, longest))
-    longest = model.optimizer_max_tokens or OPTIMIZER_TOKENS
-    return ModelSizes(answer=Range(min(SHORTEST_PATCH, longest), longest), off=COUNT_IS_OFF)
+    is_whole = UpdateMode(settings.optimizer.skill_update_mode) is UpdateMode.FULL_REWRITE_MINIBATCH
+    stages = {
+        OptimizerStage.REFLECT: limits.rewrite if is_whole else limits.analyst,
+        OptimizerStage.MERGE: limits.rewrite if is_whole else limits.merge,
+        OptimizerStage.RATE: limits.learning_rate,
+        OptimizerStage.RANK: limits.rank,
+        OptimizerStage.REWRITE: limits.rewrite,
+        OptimizerStage.GUIDANCE: limits.guidance,
+        OptimizerStage.MEMORY: limits.memory,
+        OptimizerStage.ONE_SHOT: limits.rewrite,
+    }
+    answer = Range(min(SHORTEST_PATCH, limits.analyst), limits.analyst)
+    return ModelSizes(answer=answer, off=COUNT_IS_OFF, limits=stages)

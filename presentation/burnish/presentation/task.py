@@ -70,7 +70,8 @@ class TaskPorts(TypedDict):
 class Task:
     """Everything a run of a task needs; `digest` names what it is: settings, skill and items.
 
-    `prices` are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers.
+    `prices` are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers,
+    `limits` how long the optimizer's are at most, and how much of rollouts it sees.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Task:
     models: Mapping[str, str]
     prices: Mapping[str, Price]
     sizes: Mapping[str, ModelSizes]
+    limits: OptimizerLimits
     digest: str
 
     @property
@@ -141,7 +143,8 @@ async def open_task(
             max_tokens=settings.model.target_max_tokens,
             shows_reference=settings.env.show_reference,
         )
-        roles = chat_optimizer(optimizer, prompts=prompts, limits=optimizer_limits(settings))
+        limits = optimizer_limits(settings)
+        roles = chat_optimizer(optimizer, prompts=prompts, limits=limits)
         name = settings.env.name or base.name or "task"
         yield Task(
             name=name,
@@ -156,7 +159,8 @@ async def open_task(
             items={split: len(used.named(split)) for split in SPLITS},
             models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
             prices=role_prices(settings),
-            sizes=role_sizes(settings),
+            sizes=role_sizes(settings, limits),
+            limits=limits,
             digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
         )
 
