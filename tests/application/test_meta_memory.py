@@ -108,6 +108,21 @@ async def test_a_memory_that_cannot_grow_stays_as_it_is_and_the_run_goes_on(
     assert {reflection.meta_skill_memory for reflection in proposer.reflections} == {"old"}
 
 
+@pytest.mark.parametrize("nothing", ["", " \n"])
+async def test_an_epoch_that_yields_nothing_leaves_what_is_known(nothing: str) -> None:
+    memory, proposer = InMemoryKnowledgeMemory(), ScriptedProposer()
+    await memory.remember(LATEST, "old", "test")
+    async with open_app(
+        rollouts=CatalogRunner(),
+        proposer=proposer,
+        memory=memory,
+        memory_writer=ScriptedMemoryWriter(nothing),
+    ) as app:
+        run = (await app.send(training(replace(EPOCHS, recall_meta_skill=True)))).value
+    assert (run.memory, await memory.recall(LATEST)) == ("old", "old")
+    assert {reflection.meta_skill_memory for reflection in proposer.reflections} == {"old"}
+
+
 async def test_it_can_be_switched_off() -> None:
     memory, sink = InMemoryKnowledgeMemory(), RecordingSink()
     async with open_app(rollouts=CatalogRunner(), proposer=ScriptedProposer(), memory=memory, sinks=(sink,)) as app:

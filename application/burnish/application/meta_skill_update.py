@@ -72,7 +72,10 @@ class MetaSkillUpdateHandler:
         self._memory = memory
 
     async def handle(self, message: MetaSkillUpdate, /) -> Result[str]:
-        """The new memory, or `skill_training.meta.persist_failed`. Raises TypeError when the writer wrote no text."""
+        """The new memory, or `skill_training.meta.persist_failed`; an epoch that yields nothing leaves the prior one.
+
+        Raises TypeError when the writer's answer is no text.
+        """
         text = await self._writer.write(
             EpochSummary(
                 epoch=message.epoch,
@@ -84,6 +87,8 @@ class MetaSkillUpdateHandler:
         )
         if not isinstance(text, str):
             raise TypeError(f"a memory writer returns a str, not {type(text).__name__}")
+        if not text.strip():
+            return Result.ok(message.prior_memory)
         try:
             await self._memory.remember(memory_key(message.skill_id, message.run_id), text, MEMORY_KIND)
             await self._memory.remember(memory_key(message.skill_id), text, MEMORY_KIND)
