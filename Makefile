@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 RUNTIME := .venv/.runtime-stamp
 DEV := .venv/.dev-stamp
 
-.PHONY: help demo test test-services check bench ablations venv clean
+.PHONY: help demo test test-services check bench ablations docs venv clean
 
 help:
 	@echo "make demo           run the built-in example and the ticket-routing example"
@@ -16,6 +16,7 @@ help:
 	@echo "make check          formatting, lint, types and import contracts"
 	@echo "make bench          measure the numbers burnish promises"
 	@echo "make ablations      run the method without each of its parts, on simulated tasks"
+	@echo "make docs           write docs/api.md and docs/guideline.html from the code and the pages"
 	@echo "make venv           make .venv with the development tools"
 	@echo "make clean          remove .venv, build results and caches (never runs/)"
 
@@ -42,6 +43,10 @@ bench: $(RUNTIME)
 
 ablations: $(RUNTIME)
 	$(BIN)/python bench/ablations.py $(ARGS)
+
+docs: $(DEV)
+	$(BIN)/python scripts/api_reference.py
+	$(BIN)/python scripts/guideline.py
 
 venv: $(DEV)
 
