@@ -15,6 +15,7 @@ from burnish.presentation.evolver.tasks import HostTask, Json, read_task
 _NO_ANSWER = "host.no_answer"
 _ROLES = {"human": "user", "assistant": "agent", "function": "tool"}
 _KNOWN_ROLES = frozenset({"user", "agent", "system", "tool", "observation", "environment"})
+_OPENERS = tuple(f"[{role}" for role in ("agent", "assistant", "system", "tool", "observation", "environment"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Attempt:
         shown = self.trajectory
         if "[user]" not in shown.splitlines():
             answer = shown if shown.strip() else self.output
-            opener = "" if answer.startswith("[") else "[agent]\n"
+            opener = "" if answer.startswith(_OPENERS) else "[agent]\n"
             shown = f"[user]\n{self.task.asked}\n\n{opener}{answer}"
         return f"Trace summary of this run:\n{trace.strip()}\n\n{shown}" if trace.strip() else shown
 
