@@ -114,6 +114,8 @@ async def evolve(
 async def conclude(evolution: Evolution, ports: TrainingPorts, passes: RunPasses, journal: RunJournal) -> Evolution:
     """The last call: the final skill becomes the best one if fresh scores of both say so."""
     state = replace(evolution.state, records=())
+    if state.current.text == state.best.text:
+        return replace(evolution, state=state)
     journal.epoch, journal.step = state.epoch, state.step + 1
     await passes.prepare()
     return replace(evolution, state=await promote_final(state, passes, ports.publisher, ports.telemetry))

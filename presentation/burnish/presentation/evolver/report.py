@@ -41,10 +41,10 @@ def report_step(
     number: int,
     before: Evolution,
     after: Evolution,
+    *,
     told: Told,
     usage: Usage,
     parameters: EvolverParameters,
-    *,
     validation_tasks: int,
 ) -> Reported:
     """The texts of a step; `number` is the host's."""
