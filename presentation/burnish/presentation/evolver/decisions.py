@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from burnish.application.run_rules import UNDECIDED
 from burnish.domain.gate import GateAction
 from burnish.domain.runs import StepReason, StepRecord
 
@@ -61,6 +62,14 @@ def explained(record: StepRecord) -> str:
             return f"Too many tasks stayed without an answer to decide anything ({record.code})."
         case StepReason.GATE | StepReason.ACCEPTED | StepReason.FORCED:
             return f"{compared(record)}."
+
+
+def shortcomings(record: StepRecord) -> str:
+    """What did not work in a step that was decided all the same; empty when nothing is to be told."""
+    failed = f"{record.analysts_failed} of {record.analysts} analysts failed" if record.analysts_failed else ""
+    rules = f"a rule was followed where a model failed to {' and '.join(record.fallbacks)}" if record.fallbacks else ""
+    told = ", and ".join(filter(None, (failed, rules)))
+    return f"{told[0].upper()}{told[1:]}." if told and record.reason not in UNDECIDED else ""
 
 
 def compared(record: StepRecord) -> str:

@@ -55,7 +55,7 @@ class Evolver:
     async def setup(self, ctx: EvolverHost) -> None:
         """Look at all that is there before the first step, and claim the state; nobody is asked anything."""
         work = self._work(ctx)
-        work.workspace.document  # noqa: B018 - raises when there is none
+        work.workspace.read_document()
         async with self._session(work):
             pass
 
@@ -67,7 +67,7 @@ class Evolver:
         work = self._work(ctx)
         material = work.workspace.material(reads_traces=self._parameters.codex_trace_to_optimizer)
         async with self._session(work) as session:
-            start = await starting_point(session, material.number, material.digest, work.workspace.document)
+            start = await starting_point(session, material.number, material.digest, work.workspace.read_document())
             outcome = start.known
             if outcome is None:
                 with calling(at_once=self._parameters.analyst_workers + 1) as calls:
@@ -83,7 +83,7 @@ class Evolver:
         async with self._session(work) as session:
             latest = await session.steps.latest()
             ended = await session.steps.conclusion(latest) if latest.final else None
-            document = work.workspace.document
+            document = work.workspace.read_document()
             known = await session.steps.outcome(latest)
             _refuse_unknown(document, ended or known)
             if ended is None or ended.status == FAILED:

@@ -50,7 +50,8 @@ def report_step(
     """The texts of a step; `number` is the host's."""
     record, *others = after.state.records
     title = title_of(record)
-    news = [f"{title}. {explained(record)}", *_boundary(told, others)]
+    decision = " ".join(filter(None, (f"{title}.", explained(record), shortcomings(record))))
+    news = [decision, *_boundary(told, others)]
     news.append(_document(before.state.current.text, after.state.current.text))
     following = _next(after, parameters, validation_tasks)
     sections = [
@@ -224,7 +225,7 @@ def _next(after: Evolution, parameters: EvolverParameters, validation_tasks: int
         return f"{again}No epoch ever ends, since steps_per_epoch is not set: no slow update, no memory."
     if not after.ends_epoch(steps):
         left = (after.ended_at // steps + 1) * steps - state.step
-        return f"{again}Epoch {state.epoch} has {left} more steps."
+        return f"{again}Epoch {state.epoch} has {left} more step{'' if left == 1 else 's'}."
     work: list[str] = []
     if parameters.use_slow_update and after.prior_skill is not None:
         runs = 2 * parameters.slow_update_samples

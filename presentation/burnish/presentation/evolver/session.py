@@ -95,7 +95,7 @@ class Session:
     ) -> AsyncGenerator[Running]:
         """Let everything asked in the block go through the journal, as part of the step."""
         parameters, told = self._parameters, Told()
-        with assemble(**self._bindings(calls, train), sinks=(told,)) as container:
+        with assemble(None, **self._bindings(calls, train), sinks=(told,)) as container:
             wire(container)
             ports: TrainingPorts = container.training_ports()
         journal = RunJournal(self._stores.journal, RUN, counted_from=step)

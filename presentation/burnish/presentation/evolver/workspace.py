@@ -47,8 +47,7 @@ class Workspace:
         """Where the method remembers; made when it is missing."""
         return self._made("state")
 
-    @property
-    def document(self) -> str:
+    def read_document(self) -> str:
         """The learnable document, newlines and byte-order mark as they are."""
         path = self._document_path()
         try:
