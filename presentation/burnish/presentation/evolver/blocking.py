@@ -38,9 +38,15 @@ class BlockingEvolver:
 
 
 def _run(call: Coroutine[object, object, T]) -> T:
+    if _is_in_event_loop():
+        call.close()
+        raise EvolverError("BlockingEvolver: an event loop is running in this thread: use Evolver, and await it")
+    return asyncio.run(call)
+
+
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(call)
-    call.close()
-    raise EvolverError("BlockingEvolver: an event loop is running in this thread: use Evolver, and await it")
+        return False
+    return True

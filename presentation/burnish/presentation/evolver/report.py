@@ -19,6 +19,7 @@ from burnish.presentation.evolver.decisions import (
     KEPT_BEST,
     compared,
     explained,
+    shortcomings,
     title_of,
 )
 from burnish.presentation.evolver.listening import Told
