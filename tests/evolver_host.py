@@ -144,6 +144,10 @@ class Host:
         file = self.folder / "host" / "progress.jsonl"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
+    def progress_count(self) -> int:
+        """How many calls have returned."""
+        return len(self.progress())
+
     def _keep(self, result: StepResult, report: str) -> None:
         kept = {"result": result, "report": report, "document": self.document.read_bytes().decode()}
         _append(self.folder / "host" / "progress.jsonl", json.dumps(kept))
