@@ -79,7 +79,7 @@ class Host:
             edits = [{"op": "append", "target": "", "content": f"- use {rule}", "support": 1} for rule in rules]
             return {"reasoning": "rules are missing", "edits": edits}
         if request.purpose == "rank":
-            return {"reasoning": "as they come", "order": list(range(1, 10))}
+            return {"reasoning": "as they come", "order": list(range(9))}
         if request.purpose == "guidance":
             return {"verdict": "good", "reasoning": "rules help", "guidance": "Keep to the rules."}
         return {"reasoning": "so far", "memory": "Rules that are missing should be added."}

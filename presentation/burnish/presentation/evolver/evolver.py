@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Literal, TypedDict, cast
 
@@ -194,7 +195,10 @@ class Evolver:
             ) from None
         if not validation:
             raise EvolverError("validation_data: there is none, and it decides what is kept: hand over tasks")
-        return Work(host=ctx, workspace=Workspace(Path(ctx.workspace), parameters.file), validation=validation)
+        folder = getattr(ctx, "workspace", None)
+        if not isinstance(folder, str | PathLike) or not Path(folder).is_dir():
+            raise EvolverError("ctx.workspace: must be the path of a folder that is there: make it first")
+        return Work(host=ctx, workspace=Workspace(Path(folder), parameters.file), validation=validation)
 
     @asynccontextmanager
     async def _session(self, work: Work) -> AsyncGenerator[Session]:

@@ -19,7 +19,7 @@ from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.optimizer.asking import ROLE as OPTIMIZER
 from burnish.infrastructure.optimizer.chat_optimizer import chat_optimizer
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
-from burnish.presentation.container import assemble, wire
+from burnish.presentation.container import assemble, draw_seed, wire
 from burnish.presentation.evolver.host import EvolverHost, HostCalls
 from burnish.presentation.evolver.host_model import HostModel
 from burnish.presentation.evolver.host_runner import ROLE as AGENT
@@ -79,10 +79,7 @@ class Session:
         """The start of training with the document; a seed that nobody chose is drawn once."""
         parameters = self._parameters
         config = parameters.config(validation_tasks=len(self._work.validation))
-        with assemble() as container:
-            draw = container.draw_seed()
-        journal = RunJournal(self._stores.journal, RUN)
-        seed = config.seed or await drawn_seed(draw, journal)
+        seed = config.seed or await drawn_seed(draw_seed, RunJournal(self._stores.journal, RUN))
         return begin(document, config, run_id=RUN, seed=seed, total_steps=parameters.schedule_steps)
 
     async def forget_errors(self, *, from_step: int) -> None:
