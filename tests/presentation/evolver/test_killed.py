@@ -45,7 +45,7 @@ def test_unbroken_loop_learns(unbroken: Host) -> None:
         "# Step 2: Accepted, new best",
         "# Step 3: Accepted, new best",
         "# Step 4: Accepted, new best",
-        "# Step 5: Accepted, new best",
+        "# Step 5: No patches",
         "# End: Kept best",
     ]
     assert {"run_agent", "reflect", "merge", "rank", "guidance", "memory"} == set(unbroken.asked())

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, TypedDict, cast
 
-from burnish.application.events import PassScored, Stage
+from burnish.application.events import Stage
 from burnish.application.evolution import Evolution, conclude, evolve
 from burnish.application.kept_evolution import KeptEvolution
 from burnish.application.log import get_logger
@@ -20,8 +20,8 @@ from burnish.presentation.evolver.host import EvolverHost, HostCalls, calling
 from burnish.presentation.evolver.host_runner import HostAnswerError
 from burnish.presentation.evolver.kept_steps import Outcome, Place
 from burnish.presentation.evolver.parameters import EvolverParameters, read_parameters, refuse_unknown_prompts
-from burnish.presentation.evolver.refusal import EvolverError
-from burnish.presentation.evolver.report import report_end, report_step
+from burnish.presentation.evolver.refusal import EvolverError, conflict
+from burnish.presentation.evolver.report import is_too_sparse, report_end, report_step
 from burnish.presentation.evolver.session import DATABASE, Session, Work, open_session
 from burnish.presentation.evolver.starting_point import DONE, FAILED, Start, starting_point
 from burnish.presentation.evolver.tasks import HostTask, read_tasks
@@ -113,7 +113,7 @@ class Evolver:
         parameters, before = self._parameters, start.evolution
         if not await session.steps.begin(start.place.step, material):
             line = f"step {material.number}: was begun with other material: hand over the same, or the next step"
-            raise EvolverError(line)
+            raise conflict(line)
         ends_epoch = before.ends_epoch(parameters.steps_per_epoch)
         compares = ends_epoch and parameters.use_slow_update and before.prior_skill is not None
         first = 1 if compares else start.place.step
@@ -163,7 +163,7 @@ class Evolver:
         async with session.running(calls, step=state.step + 1, seed=state.seed, train=train) as running:
             after = await conclude(before, running.ports, running.passes, running.journal)
         passes, usage = running.told.passes(Stage.PROMOTE_FINAL), running.usage()
-        is_inconclusive = any(_is_inconclusive(scored, state.config.max_error_rate) for scored in passes)
+        is_inconclusive = any(is_too_sparse(scored.score, state.config.max_error_rate) for scored in passes)
         texts = report_end(after, running.told, usage, is_inconclusive=is_inconclusive)
         outcome = Outcome(
             number=0,
@@ -232,9 +232,4 @@ def _refuse_unknown(document: str, known: Outcome | None) -> None:
         return
     state = known.evolution.state
     if document not in {state.current.text, state.best.text} and skill_hash(document) != known.found:
-        raise EvolverError("adapter: the document is not the one the evolver left: put that back")
-
-
-def _is_inconclusive(scored: PassScored, most: float) -> bool:
-    score = scored.score
-    return not score.scored or score.missing / (score.scored + score.missing) > most
+        raise conflict("adapter: the document is not the one the evolver left: put that back")

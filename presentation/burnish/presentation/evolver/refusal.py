@@ -21,3 +21,8 @@ class EvolverError(Exception):
     def kind(self) -> ErrorKind:
         """What kind of failure it is."""
         return self.code.kind
+
+
+def conflict(line: str) -> EvolverError:
+    """The refusal of a call that stands against what is kept, or against the document."""
+    return EvolverError(line, ErrorCode.RUN_IDENTITY_MISMATCH)

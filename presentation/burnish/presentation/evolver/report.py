@@ -54,7 +54,7 @@ def report_step(
     decision = " ".join(filter(None, (f"{title}.", explained(record), shortcomings(record))))
     news = [decision, *_boundary(told, others)]
     news.append(_document(before.state.current.text, after.state.current.text))
-    following = _next(after, parameters, validation_tasks)
+    following = _next(after, parameters, validation_tasks, lacks_answers=_batch_lacks_answers(told, after))
     sections = [
         f"# Step {number}: {title}",
         "\n\n".join(news),
@@ -214,14 +214,28 @@ def _calls(usage: Usage) -> list[str]:
     return ["| role | calls | prompt tokens | completion tokens |", "|---|---|---|---|", *rows]
 
 
-def _next(after: Evolution, parameters: EvolverParameters, validation_tasks: int) -> str:
+def _batch_lacks_answers(told: Told, after: Evolution) -> bool:
+    """Whether the batch is why nothing was decided: what it lacks is in its files, and is not asked again."""
+    most = after.state.config.max_error_rate
+    return any(is_too_sparse(event.score, most) for event in told.passes(Stage.ROLLOUT))
+
+
+def is_too_sparse(score: BatchScore, most: float) -> bool:
+    """Whether more than this share of what was asked stayed without an answer."""
+    return not score.scored or score.missing / (score.scored + score.missing) > most
+
+
+def _next(after: Evolution, parameters: EvolverParameters, validation_tasks: int, *, lacks_answers: bool) -> str:
     """What the host has to expect of the next call."""
     steps, state = parameters.steps_per_epoch, after.state
-    again = (
-        "The same step may be called again: only what stayed without an answer is asked again. Or go on with the next one. "
-        if after.has_failed
-        else ""
-    )
+    again = ""
+    if after.has_failed and lacks_answers:
+        again = "The batch itself lacks answers, so another call would end the same: go on with the next step. "
+    elif after.has_failed:
+        again = (
+            "The same step may be called again: only what stayed without an answer is asked again. Or go on with the"
+        )
+        again += " next one. "
     if steps is None:
         return f"{again}No epoch ever ends, since steps_per_epoch is not set: no slow update, no memory."
     if not after.ends_epoch(steps):

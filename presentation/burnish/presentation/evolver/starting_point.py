@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from burnish.application.evolution import Evolution
-from burnish.application.result import ErrorCode
 from burnish.domain.runs import skill_hash
 from burnish.presentation.evolver.kept_steps import Outcome, Place
-from burnish.presentation.evolver.refusal import EvolverError
+from burnish.presentation.evolver.refusal import conflict
 from burnish.presentation.evolver.session import Session
 
 DONE = "done"
@@ -35,17 +34,17 @@ async def starting_point(session: Session, number: int, digest: str, document: s
     """
     latest = await session.steps.latest()
     if latest.final:
-        raise _conflict(f"step {number}: finalize was called: a new run needs an empty state/")
+        raise conflict(f"step {number}: finalize was called: a new run needs an empty state/")
     known = await session.steps.outcome(latest)
     if known is None:
         return Start(place=Place(step=1, attempt=1), before=Place(), evolution=await session.begin(document))
     if number < known.number:
-        raise _conflict(f"step {number}: step {known.number} was made already: steps go forward")
+        raise conflict(f"step {number}: step {known.number} was made already: steps go forward")
     left = known.evolution.state.current.text
     if number == known.number:
         if digest != known.material:
             line = f"step {number}: was called with other material before: hand over the same, or the next step"
-            raise _conflict(line)
+            raise conflict(line)
         if known.status == DONE:
             _refuse_other(document, known, left, may_be_found=True)
             return Start(place=latest, before=known.before, evolution=known.evolution, known=known)
@@ -70,9 +69,5 @@ def _refuse_other(document: str, known: Outcome, left: str, *, may_be_found: boo
         return
     if skill_hash(document) == known.found:
         line = f"adapter: holds the document of before step {known.number}: call that step again, it puts its own there"
-        raise _conflict(line)
-    raise _conflict(f"adapter: the document is not the one step {known.number} left: put that back")
-
-
-def _conflict(line: str) -> EvolverError:
-    return EvolverError(line, ErrorCode.RUN_IDENTITY_MISMATCH)
+        raise conflict(line)
+    raise conflict(f"adapter: the document is not the one step {known.number} left: put that back")
