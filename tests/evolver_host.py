@@ -40,7 +40,11 @@ def tasks(prefix: str, count: int) -> list[Json]:
 
 @dataclass
 class Host:
-    """Folders below `folder`; `before` and `after` are called around each answer, with its name."""
+    """Folders below `folder`; `before` and `after` are called around each answer, with its name.
+
+    What it does is in attributes, so that a test can put something else in their place: `llm` and `run_agent` are what the
+    evolver sees; they answer with `answer` (which puts `thought` into JSON) and, for each task, `attempt`.
+    """
 
     folder: Path
     before: Callable[[str], None] = lambda _: None
@@ -50,6 +54,11 @@ class Host:
     validation_data: list[Json] = field(default_factory=lambda: tasks("val", 24))
 
     def __post_init__(self) -> None:
+        self.llm: Callable[[LlmRequest], object] = self._llm
+        self.run_agent: Callable[[str, list[Json]], object] = self._run_agent
+        self.answer: Callable[[LlmRequest], object] = self._answer
+        self.thought: Callable[[LlmRequest], Json] = self.think
+        self.attempt: Callable[[str, Mapping[str, Any]], Json] = self.try_out
         for name in ("learning_material/current/tasks", "adapter", "state", "output", "host"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         if not self.document.exists():
@@ -61,17 +70,17 @@ class Host:
     def workspace(self) -> Path:
         return self.folder
 
-    def llm(self, request: LlmRequest) -> object:
+    def _llm(self, request: LlmRequest) -> object:
         return self._noted(request.purpose, lambda: self.answer(request))
 
-    def run_agent(self, document: str, asked: Sequence[Mapping[str, Any]]) -> object:
+    def _run_agent(self, document: str, asked: Sequence[Mapping[str, Any]]) -> object:
         return self._noted("run_agent", lambda: [self.attempt(document, task) for task in asked])
 
-    def answer(self, request: LlmRequest) -> object:
+    def _answer(self, request: LlmRequest) -> object:
         text = json.dumps(self.thought(request))
         return {"text": text, "usage": {"prompt_tokens": 100, "completion_tokens": 10}}
 
-    def thought(self, request: LlmRequest) -> Json:
+    def think(self, request: LlmRequest) -> Json:
         """What the model says: edits for the rules that the prompt says are missing."""
         if request.purpose in {"reflect", "merge"}:
             found = sorted(set(re.findall(r"missing (r\d+)|use (r\d+)", _read_part(request))))
@@ -84,7 +93,7 @@ class Host:
             return {"verdict": "good", "reasoning": "rules help", "guidance": "Keep to the rules."}
         return {"reasoning": "so far", "memory": "Rules that are missing should be added."}
 
-    def attempt(self, document: str, task: Mapping[str, Any]) -> Json:
+    def try_out(self, document: str, task: Mapping[str, Any]) -> Json:
         solved = task["rule"] in _rules(document)
         feedback = "well done" if solved else f"missing {task['rule']}"
         return {
@@ -94,6 +103,18 @@ class Host:
             "judge": {"score": float(solved), "feedback": feedback, "extra": {"f1": 1.0 if solved else 0.25}},
             "usage": {"prompt_tokens": 7, "completion_tokens": 3},
         }
+
+    def notes_requests(self) -> list[LlmRequest]:
+        """The requests to the model from now on."""
+        requests: list[LlmRequest] = []
+        answer = self.answer
+
+        def noted(request: LlmRequest) -> object:
+            requests.append(request)
+            return answer(request)
+
+        self.answer = noted
+        return requests
 
     # --- the host's own loop ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ async def test_async_functions(host: Host) -> None:
     async def llm(request: LlmRequest) -> object:
         return host.llm(request)
 
-    async def run_agent(document: str, tasks: Sequence[Json]) -> object:
+    async def run_agent(document: str, tasks: list[Json]) -> object:
         return host.run_agent(document, tasks)
 
     ctx = EvolverContext(workspace=str(host.folder), llm=llm, run_agent=run_agent, validation_data=host.validation_data)
@@ -47,8 +47,8 @@ async def test_sync_functions_that_return_awaitables(host: Host) -> None:
         return answer
 
     llm, run_agent = host.llm, host.run_agent
-    host.llm = lambda request: later(llm(request))  # type: ignore[method-assign]
-    host.run_agent = lambda document, tasks: later(run_agent(document, tasks))  # type: ignore[method-assign]
+    host.llm = lambda request: later(llm(request))
+    host.run_agent = lambda document, tasks: later(run_agent(document, tasks))
     assert (await Evolver(SMALL).step(host))["status"] == "done"
 
 
@@ -72,7 +72,7 @@ async def test_model_is_called_concurrently_and_the_agent_is_not(host: Host) -> 
     async def llm(request: LlmRequest) -> object:
         return await counted("llm", lambda: host.llm(request))
 
-    async def run_agent(document: str, tasks: Sequence[Json]) -> object:
+    async def run_agent(document: str, tasks: list[Json]) -> object:
         return await counted("agent", lambda: host.run_agent(document, tasks))
 
     ctx = EvolverContext(workspace=host.folder, llm=llm, run_agent=run_agent, validation_data=host.validation_data)
@@ -83,16 +83,16 @@ async def test_model_is_called_concurrently_and_the_agent_is_not(host: Host) -> 
     assert most == {"llm": 3, "agent": 1}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda text: text,
-        lambda text: {"text": text},
-        lambda text: SimpleNamespace(text=text, usage=SimpleNamespace(prompt_tokens=5, completion_tokens=1)),
-    ],
-)
+FORMS: list[Callable[[str], object]] = [
+    lambda text: text,
+    lambda text: {"text": text},
+    lambda text: SimpleNamespace(text=text, usage=SimpleNamespace(prompt_tokens=5, completion_tokens=1)),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_forms_of_an_answer(host: Host, form: Callable[[str], object]) -> None:
-    host.answer = lambda request: form(json.dumps(host.thought(request)))  # type: ignore[method-assign]
+    host.answer = lambda request: form(json.dumps(host.thought(request)))
     result = BlockingEvolver(SMALL).step(host)
     assert result["status"] == "done"
     assert result["usage"]["optimizer"]["calls"] == 5
@@ -101,13 +101,13 @@ def test_forms_of_an_answer(host: Host, form: Callable[[str], object]) -> None:
 
 @pytest.mark.parametrize("answer", [None, 3, {"txt": "x"}, {"text": ""}, "", "no JSON", {"text": 5}])
 def test_answers_that_are_none_fail_the_step(host: Host, answer: object) -> None:
-    host.answer = lambda request: answer  # type: ignore[method-assign]
+    host.answer = lambda request: answer
     assert BlockingEvolver(SMALL).step(host)["status"] == "failed"
     assert text_of(host) == START
 
 
 def test_stop_iteration_is_a_failure_like_any_other(host: Host) -> None:
-    host.answer = lambda request: next(iter(()))  # type: ignore[method-assign]
+    host.answer = lambda request: next(iter(()))
     assert BlockingEvolver(SMALL).step(host)["status"] == "failed"
 
 
@@ -149,41 +149,39 @@ async def test_cancellation_nobody_asked_for_is_a_failure_of_the_host(host: Host
     async def llm(request: LlmRequest) -> object:
         raise asyncio.CancelledError
 
-    host.llm = llm  # type: ignore[method-assign,assignment]
+    host.llm = llm
     assert (await Evolver(SMALL).step(host))["status"] == "failed"
 
 
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [
-        (lambda attempts: None, "run_agent: its answer is no list"),
-        (lambda attempts: attempts[1:], "run_agent: there is no attempt at the task 'val-0'"),
-        (lambda attempts: [*attempts, attempts[0]], "is attempted twice"),
-        (lambda attempts: [{**attempts[0], "task": {"id": "x"}}, *attempts[1:]], "nobody asked for the task 'x'"),
-        (
-            lambda attempts: [{**attempts[0], "judge": {"score": 2}}, *attempts[1:]],
-            'run_agent: attempt 1: "judge.score" is 2',
-        ),
-        (lambda attempts: ["solved", *attempts[1:]], "run_agent: attempt 1: not a JSON object"),
-    ],
-)
+SPOILT: list[tuple[Callable[[list[Json]], object], str]] = [
+    (lambda attempts: None, "run_agent: its answer is no list"),
+    (lambda attempts: attempts[1:], "run_agent: there is no attempt at the task 'val-0'"),
+    (lambda attempts: [*attempts, attempts[0]], "is attempted twice"),
+    (lambda attempts: [{**attempts[0], "task": {"id": "x"}}, *attempts[1:]], "nobody asked for the task 'x'"),
+    (
+        lambda attempts: [{**attempts[0], "judge": {"score": 2}}, *attempts[1:]],
+        'run_agent: attempt 1: "judge.score" is 2',
+    ),
+    (lambda attempts: ["solved", *attempts[1:]], "run_agent: attempt 1: not a JSON object"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "told"), SPOILT)
 def test_agent_that_breaks_the_contract_is_refused_and_nothing_of_it_is_kept(
     host: Host, spoil: Callable[[list[Json]], object], told: str
 ) -> None:
     answer = host.run_agent
-    host.run_agent = lambda document, tasks: spoil(answer(document, tasks))  # type: ignore[method-assign,arg-type]
+    host.run_agent = lambda document, tasks: spoil([host.attempt(document, task) for task in tasks])
     with pytest.raises(EvolverError) as caught:
         BlockingEvolver(SMALL).step(host)
     assert told in caught.value.line
     assert caught.value.code in {ErrorCode.ROLLOUT_WRONG_ITEMS, ErrorCode.ROLLOUT_INVALID_SCORE}
-    host.run_agent = answer  # type: ignore[method-assign]
+    host.run_agent = answer
     assert BlockingEvolver(SMALL).step(host)["status"] == "done"
 
 
 def test_request_says_what_the_parameters_say(host: Host) -> None:
-    requests: list[LlmRequest] = []
-    answer = host.answer
-    host.answer = lambda request: (requests.append(request), answer(request))[1]  # type: ignore[method-assign]
+    requests = host.notes_requests()
     BlockingEvolver({**SMALL, "max_tokens": 321, "temperature": 0.25}).step(host)
     assert {request.purpose for request in requests} == {"reflect", "merge", "rank"}
     assert {request.max_tokens for request in requests} == {321}
@@ -192,9 +190,7 @@ def test_request_says_what_the_parameters_say(host: Host) -> None:
 
 
 def test_request_leaves_open_what_nobody_set(host: Host) -> None:
-    requests: list[LlmRequest] = []
-    answer = host.answer
-    host.answer = lambda request: (requests.append(request), answer(request))[1]  # type: ignore[method-assign]
+    requests = host.notes_requests()
     BlockingEvolver(SMALL).step(host)
     assert {request.temperature for request in requests} == {None}
     assert len({request.max_tokens for request in requests}) > 1
@@ -202,17 +198,9 @@ def test_request_leaves_open_what_nobody_set(host: Host) -> None:
 
 def prompts(host: Host, **parameters: object) -> str:
     """What analysts are shown in a step."""
-    shown: list[str] = []
-    answer = host.answer
-
-    def noted(request: LlmRequest) -> object:
-        if request.purpose == "reflect":
-            shown.append(request.user)
-        return answer(request)
-
-    host.answer = noted  # type: ignore[method-assign]
+    requests = host.notes_requests()
     BlockingEvolver({**SMALL, **parameters}).step(host)
-    return "\n".join(shown)
+    return "\n".join(request.user for request in requests if request.purpose == "reflect")
 
 
 def put(host: Host, **fields: object) -> None:
@@ -254,18 +242,16 @@ def test_attempt_without_a_trajectory_shows_the_question_and_the_output(host: Ho
 
 
 def test_validation_tasks_are_never_shown(host: Host) -> None:
-    shown: list[str] = []
-    answer = host.answer
-    host.answer = lambda request: (shown.append(request.system + request.user), answer(request))[1]  # type: ignore[method-assign]
+    requests = host.notes_requests()
     host.loop(BlockingEvolver(SMALL), 6)
-    assert shown
-    assert not [text for text in shown if "val-" in text]
+    assert requests
+    assert not [request for request in requests if "val-" in request.system + request.user]
 
 
 @pytest.mark.parametrize(("success_score", "hard"), [(1.0, "0.0000"), (0.5, "1.0000"), (0.51, "0.0000")])
 def test_scores_of_an_attempt(host: Host, success_score: float, hard: str) -> None:
     attempt = host.attempt
-    host.attempt = lambda document, task: {**attempt(document, task), "judge": {"score": 0.5, "extra": {"f1": 0.75}}}  # type: ignore[method-assign]
+    host.attempt = lambda document, task: {**attempt(document, task), "judge": {"score": 0.5, "extra": {"f1": 0.75}}}
     host.write_material(1)
     BlockingEvolver({**SMALL, "success_score": success_score}).step(host)
     assert f"| initial, on validation | {hard} | 0.7500 | 24 | 0 |" in host.report
@@ -273,7 +259,7 @@ def test_scores_of_an_attempt(host: Host, success_score: float, hard: str) -> No
 
 def test_soft_score_is_the_score_where_there_is_no_f1(host: Host) -> None:
     attempt = host.attempt
-    host.attempt = lambda document, task: {**attempt(document, task), "judge": {"score": 0.5}}  # type: ignore[method-assign]
+    host.attempt = lambda document, task: {**attempt(document, task), "judge": {"score": 0.5}}
     host.write_material(1)
     BlockingEvolver({**SMALL, "gate_metric": "mixed", "gate_mixed_weight": 0.5}).step(host)
     assert "| initial, on validation | 0.0000 | 0.5000 | 24 | 0 |" in host.report
@@ -308,7 +294,7 @@ def test_usage_is_that_of_the_step_also_when_it_was_resumed(host: Host) -> None:
 
 def test_lone_surrogates_in_an_answer_do_not_end_a_step(host: Host) -> None:
     edit = {"op": "append", "target": "", "content": "- use r1 \ud83d", "support": 1}
-    host.thought = lambda request: {"reasoning": "", "edits": [edit], "order": [0]}  # type: ignore[method-assign]
+    host.thought = lambda request: {"reasoning": "", "edits": [edit], "order": [0]}
     assert BlockingEvolver(SMALL).step(host)["status"] == "done"
     text_of(host)
 

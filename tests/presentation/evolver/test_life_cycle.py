@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,11 +121,11 @@ def test_failed_step_called_again_asks_only_what_stayed_without_an_answer(
     other.write_material(1)
     expected = evolver.step(other)
     host.write_material(1)
-    answer, host.llm = host.llm, down  # type: ignore[method-assign]
+    answer, host.llm = host.llm, down
     assert evolver.step(host)["status"] == "failed"
     assert text_of(host) == START
     assert host.asked() == ["run_agent", "run_agent"]
-    host.llm = answer  # type: ignore[method-assign]
+    host.llm = answer
     assert evolver.step(host) == expected
     assert text_of(host) == text_of(other)
     assert host.asked() == other.asked()
@@ -135,13 +135,13 @@ def test_failed_validation_called_again_is_asked_again_by_whole_blocks(host: Hos
     blocks: list[int] = []
     answer = host.run_agent
 
-    def run_agent(document: str, asked: Sequence[Json]) -> object:
+    def run_agent(document: str, asked: list[Json]) -> object:
         blocks.append(len(asked))
         if len(blocks) == 2:
             raise ConnectionError("no agent")
         return answer(document, asked)
 
-    host.run_agent = run_agent  # type: ignore[method-assign]
+    host.run_agent = run_agent
     host.write_material(1)
     assert evolver.step(host)["status"] == "failed"
     assert blocks == [16, 8]
@@ -151,9 +151,9 @@ def test_failed_validation_called_again_is_asked_again_by_whole_blocks(host: Hos
 
 def test_failed_step_may_be_passed_over(host: Host, evolver: BlockingEvolver) -> None:
     host.write_material(1)
-    answer, host.llm = host.llm, down  # type: ignore[method-assign]
+    answer, host.llm = host.llm, down
     assert evolver.step(host)["status"] == "failed"
-    host.llm = answer  # type: ignore[method-assign]
+    host.llm = answer
     host.write_material(2)
     assert evolver.step(host)["status"] == "done"
     assert host.asked().count("run_agent") == 4  # the initial document was scored in the failed step
@@ -165,12 +165,12 @@ def test_epoch_whose_last_step_fails_is_ended_by_the_next_one(host: Host, evolve
     for number in (1, 2):
         host.write_material(number)
         evolver.step(host)
-    answer, host.llm = host.llm, down  # type: ignore[method-assign]
+    answer, host.llm = host.llm, down
     host.write_material(3)
     assert evolver.next_step_ends_epoch(host)
     assert evolver.step(host)["status"] == "failed"
     assert "Memory" not in host.report
-    host.llm = answer  # type: ignore[method-assign]
+    host.llm = answer
     host.write_material(4)
     assert evolver.next_step_ends_epoch(host)
     evolver.step(host)
@@ -197,7 +197,7 @@ def test_schedule_advances_only_when_patches_reach_selection(host: Host) -> None
     allowed: list[str] = []
     thought = host.thought
     for number, has_edits in enumerate((True, False, False, True, True, True)):
-        host.thought = thought if has_edits else lambda request: {"reasoning": "", "edits": []}  # type: ignore[method-assign]
+        host.thought = thought if has_edits else lambda request: {"reasoning": "", "edits": []}
         host.write_material(number)
         evolver.step(host)
         allowed += [line for line in host.report.splitlines() if line.startswith("At most")]
@@ -276,10 +276,8 @@ def test_finalize_scores_final_and_best_afresh(
         evolver.step(host)
     best, final = text_of(host).partition("\n\n<!--")[0], text_of(host)
     attempt = host.attempt
-    host.attempt = (
-        lambda document, task: attempt(  # type: ignore[method-assign]
-            document if "<!--" not in document or not is_better else f"{document}\n- use r{task['rule'][1:]}", task
-        )
+    host.attempt = lambda document, task: attempt(
+        document if "<!--" not in document or not is_better else f"{document}\n- use r{task['rule'][1:]}", task
     )
     result = evolver.finalize(host)
     assert host.report.startswith(f"# End: {title}")
@@ -294,12 +292,13 @@ def test_finalize_without_answers_puts_the_best_in_place_and_may_be_called_again
         host.write_material(number)
         evolver.step(host)
     best = text_of(host).partition("\n\n<!--")[0]
-    answer, host.run_agent = host.run_agent, lambda document, asked: 1 / 0  # type: ignore[method-assign,misc]
+    answer = host.run_agent
+    host.run_agent = lambda document, asked: 1 / 0
     result = evolver.finalize(host)
     assert result["status"] == "failed"
     assert host.report.startswith("# End: Inconclusive")
     assert text_of(host) == best
-    host.run_agent = answer  # type: ignore[method-assign]
+    host.run_agent = answer
     assert evolver.finalize(host)["status"] == "done"
     assert host.report.startswith("# End: Kept best")
     assert text_of(host) == best

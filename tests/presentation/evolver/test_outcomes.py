@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,17 @@ class Scripted(Host):
         self.guidance = "Keep to the rules."
         self.fails: frozenset[str] = frozenset()
 
-    def thought(self, request: LlmRequest) -> Json:
+    def think(self, request: LlmRequest) -> Json:
         if request.purpose in self.fails:
             raise ConnectionError("no model")
         if request.purpose in {"reflect", "merge"}:
             return self.edits
         if request.purpose == "guidance":
             return {"verdict": "good", "reasoning": "rules help", "guidance": self.guidance}
-        return super().thought(request)
+        return super().think(request)
 
-    def attempt(self, document: str, task: Mapping[str, Any]) -> Json:
-        attempt = super().attempt(document, task)
+    def try_out(self, document: str, task: Mapping[str, Any]) -> Json:
+        attempt = super().try_out(document, task)
         share = float(document.rpartition("score=")[2].split()[0]) if "score=" in document else 0.25
         solved = int(task["id"].partition("-")[2]) < share * len(self.validation_data)
         attempt["judge"] = {"score": float(solved), "feedback": "" if solved else "wrong"}
@@ -125,7 +125,7 @@ def test_failed_optimizer(host: Scripted) -> None:
 
 
 def test_validation_without_answers_of_the_initial_document(host: Scripted) -> None:
-    host.run_agent = lambda document, tasks: 1 / 0  # type: ignore[method-assign]
+    host.run_agent = lambda document, tasks: 1 / 0
     assert host.step(1) == "# Step 1: Inconclusive"
     assert host.result["status"] == "failed"
     assert text_of(host) == START
@@ -135,10 +135,10 @@ def test_validation_without_answers_of_the_candidate(host: Scripted) -> None:
     host.edits = appended("score=0.5")
     answer = host.run_agent
 
-    def run_agent(document: str, asked: Sequence[Json]) -> object:
+    def run_agent(document: str, asked: list[Json]) -> object:
         return [{"task": task, "error": "down"} for task in asked] if "score" in document else answer(document, asked)
 
-    host.run_agent = run_agent  # type: ignore[method-assign]
+    host.run_agent = run_agent
     assert host.step(1) == "# Step 1: Inconclusive"
     assert host.result["status"] == "failed"
     assert "| candidate, on validation | 0.0000 | 0.0000 | 0 | 16 |" in host.report
@@ -199,7 +199,7 @@ def test_slow_update_without_answers(host: Scripted) -> None:
     host.edits = appended("score=0.5")
     host.step(1, steps_per_epoch=1)
     host.edits = patch()
-    host.run_agent = lambda document, tasks: 1 / 0  # type: ignore[method-assign]
+    host.run_agent = lambda document, tasks: 1 / 0
     host.step(2, steps_per_epoch=1)
     assert host.result["status"] == "done"
     assert "no train task was answered with both epochs' documents" in host.report

@@ -44,6 +44,16 @@ def refusal(host: Host, **parameters: object) -> str:
     return caught.value.line
 
 
+def empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def make_folder_of(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 BROKEN: dict[str, tuple[Callable[[Host], object], str]] = {
     "no material": (lambda host: (current(host) / "summary.json").unlink(), "summary.json: no such file"),
     "broken summary": (
@@ -55,7 +65,7 @@ BROKEN: dict[str, tuple[Callable[[Host], object], str]] = {
     "step below 0": (lambda host: (current(host) / "summary.json").write_text('{"step": -1}'), '"step" is not'),
     "summary is a list": (lambda host: (current(host) / "summary.json").write_text("[1]"), '"step" is not'),
     "no attempts": (
-        lambda host: [path.unlink() for path in (current(host) / "tasks").iterdir()],
+        lambda host: empty(current(host) / "tasks"),
         "holds no .json file",
     ),
     "broken attempt": (lambda host: some_task(host).write_text('{"task": '), ".json line 1: not valid JSON"),
@@ -88,7 +98,7 @@ BROKEN: dict[str, tuple[Callable[[Host], object], str]] = {
     ),
     "f1 above 1": (lambda host: change(host, lambda a: a["judge"]["extra"].update(f1=2)), '"judge.extra.f1" is 2'),
     "no document": (lambda host: host.document.unlink(), "ADAPTER.md: there is no such file"),
-    "document is a folder": (lambda host: (host.document.unlink(), host.document.mkdir()), "is a folder"),
+    "document is a folder": (lambda host: make_folder_of(host.document), "is a folder"),
     "document is not UTF-8": (lambda host: host.document.write_bytes(b"\xff\xfe"), "is not UTF-8 text"),
     "document too long": (lambda host: host.document.write_text("x" * 262_145), "262145 characters"),
     "lone marker": (lambda host: host.document.write_text("<!-- LOCKED_START -->"), "do not pair up"),

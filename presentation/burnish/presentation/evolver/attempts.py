@@ -104,7 +104,7 @@ def _score(value: object, name: str) -> float:
 
 def _tokens(value: object) -> tuple[int, int]:
     """Prompt and completion tokens, 0 where they are not told."""
-    usage = cast("Json", value) if isinstance(value, Mapping) else {}
+    usage: Json = cast("Json", value) if isinstance(value, Mapping) else {}
     told = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     prompt, completion = (count if type(count) is int and count >= 0 else 0 for count in told)
     return prompt, completion

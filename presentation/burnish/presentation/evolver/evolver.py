@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import Literal, TypedDict, cast
 
@@ -195,10 +194,7 @@ class Evolver:
             ) from None
         if not validation:
             raise EvolverError("validation_data: there is none, and it decides what is kept: hand over tasks")
-        folder = getattr(ctx, "workspace", None)
-        if not isinstance(folder, str | PathLike) or not Path(folder).is_dir():
-            raise EvolverError("ctx.workspace: must be the path of a folder that is there: make it first")
-        return Work(host=ctx, workspace=Workspace(Path(folder), parameters.file), validation=validation)
+        return Work(host=ctx, workspace=Workspace(_folder(ctx), parameters.file), validation=validation)
 
     @asynccontextmanager
     async def _session(self, work: Work) -> AsyncGenerator[Session]:
@@ -213,6 +209,16 @@ class Evolver:
             _log.exception("evolver.failed", code=error.code.value)
             about = f" ({', '.join(error.fields)})" if error.fields else ""
             raise EvolverError(f"state: {error.code.meaning}{about}: {error.code.remedy}", error.code) from error
+
+
+def _folder(ctx: EvolverHost) -> Path:
+    try:
+        folder = Path(ctx.workspace)
+    except (AttributeError, TypeError):
+        folder = None
+    if folder is None or not folder.is_dir():
+        raise EvolverError("ctx.workspace: must be the path of a folder that is there: make it first")
+    return folder
 
 
 def _left(workspace: Workspace, outcome: Outcome, document: str) -> StepResult:

@@ -123,7 +123,7 @@ class Workspace:
 
 
 def _step_of(summary: object, path: Path) -> int:
-    record = cast("Mapping[str, object]", summary) if isinstance(summary, Mapping) else {}
+    record: Mapping[str, object] = cast("Mapping[str, object]", summary) if isinstance(summary, Mapping) else {}
     step = record.get("step")
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise EvolverError(f'{shown_path(path)}: "step" is not a whole number from 0 on: write the number of the step')
