@@ -63,8 +63,9 @@ def report_step(
         _section("Calls", _calls(usage)),
         _section("Next", [following]),
     ]
+    told_again = [following] if after.has_failed or parameters.steps_per_epoch is not None else []
     return Reported(
-        summary=" ".join([f"Step {number}:", *news, following]), report="\n\n".join(filter(None, sections)) + "\n"
+        summary=" ".join([f"Step {number}:", *news, *told_again]), report="\n\n".join(filter(None, sections)) + "\n"
     )
 
 
