@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from burnish.application.passes import Pass
+from burnish.application.ports import PortError
 from burnish.application.result import ErrorCode
 from burnish.application.run_passes import Validated
 from burnish.application.training_state import ScoredSkill, TrainingState
@@ -77,6 +78,18 @@ NO_ANSWERS = Verdict(action=None, reason=StepReason.INCONCLUSIVE, code=ErrorCode
 def is_inconclusive(done: Pass, config: TrainSkillConfig) -> bool:
     """Whether too many items of a pass stayed without an answer to decide anything."""
     return not done.answered or done.error_rate > config.max_error_rate
+
+
+def with_baseline(state: TrainingState, scored: Pass, trained: Pass) -> TrainingState:
+    """The state with the initial skill's score.
+
+    Raises PortError when too few items were answered to have one; `trained` tells whether anything works at all.
+    """
+    if is_inconclusive(scored, state.config):
+        nothing = not scored.answered and not trained.answered
+        raise PortError(ErrorCode.RUN_NOTHING_WORKED if nothing else ErrorCode.RUN_INCONCLUSIVE)
+    initial = ScoredSkill(state.current.text, scored.outcomes)
+    return replace(state, current=initial, best=initial, baseline=initial)
 
 
 async def judge_candidate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -43,6 +43,18 @@ class BoundaryPorts:
     publisher: Publisher
     telemetry: StageTelemetry
     is_replaying: Callable[[], bool]
+
+
+async def end_epoch(
+    state: TrainingState, prior_skill: str | None, trained: Pass, ports: BoundaryPorts
+) -> AsyncGenerator[TrainingState, None]:
+    """The slow update (there is none without a prior epoch's skill), then the memory: yields the state after each."""
+    analysis = None
+    if state.config.use_slow_update and prior_skill is not None:
+        state, analysis = await slow_update(state, prior_skill, trained, ports)
+        yield state
+    if state.config.use_meta_skill:
+        yield await extend_memory(state, analysis, ports)
 
 
 async def slow_update(

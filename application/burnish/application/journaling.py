@@ -71,15 +71,26 @@ _TEXT = Codec(lambda: TypeAdapter(str))
 class RunJournal:
     """The journal of one run in one attempt; `epoch` and `step` (1-based) are where the loop is now.
 
+    Usage counts answers from `counted_from` on, a step: of the whole run, unless its steps are followed one by one.
+
     `lost` are calls of earlier attempts whose answers never came; it is known when the run has a budget.
     Beside answers it keeps, under keys of other kinds, what `run_book` reads, and the texts behind the digests in keys.
     """
 
-    def __init__(self, journal: Journal, run_id: str, budget: Budget = UNLIMITED, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        run_id: str,
+        budget: Budget = UNLIMITED,
+        secrets: Sequence[str] = (),
+        *,
+        counted_from: int = 0,
+    ) -> None:
         self._journal = journal
         self._secrets = tuple(secrets)
         self._run_id = run_id
         self._budget = budget
+        self._counted_from = counted_from
         self._account: Account | None = None
         self._has_asked = False
         self._has_kept = False
@@ -160,7 +171,7 @@ class RunJournal:
         try:
             kept = await self._find(key, texts)
             if kept is not None:
-                if key not in self._counted:
+                if key not in self._counted and kept.step >= self._counted_from:
                     self._count(key, kept.usage, stage)
                 return _load(codec, kept)
             async with nullcontext() if slot is None else slot:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import TypeVar
 
 from pydantic import TypeAdapter
@@ -17,9 +18,17 @@ from burnish.application.journal_keys import journal_key
 from burnish.application.journaling import Answer, Codec, active_journal
 from burnish.application.log import get_logger
 from burnish.application.port_traits import text_behind, usage_at_most
-from burnish.application.ports import ItemCatalog, ItemFingerprints, NotConfiguredError, PortError, RolloutRunner
-from burnish.application.redaction import fit_to_keep
+from burnish.application.ports import (
+    ItemBlocks,
+    ItemCatalog,
+    ItemFingerprints,
+    NotConfiguredError,
+    PortError,
+    RolloutRunner,
+)
 from burnish.application.result import ErrorCode
+from burnish.application.rollout_texts import fit_rollout
+from burnish.domain.minibatches import in_groups
 from burnish.domain.rollouts import (
     SPLITS,
     BatchScore,
@@ -122,12 +131,13 @@ class PassRunner:
         self._secrets = tuple(secrets)
         self._catalog = runner if isinstance(runner, ItemCatalog) else None
         self._contents = runner if isinstance(runner, ItemFingerprints) else None
+        self._blocks = runner if isinstance(runner, ItemBlocks) else None
         self._workers = workers
         self._slots = asyncio.Semaphore(workers)
 
     @property
     def lists_items(self) -> bool:
-        """Whether the runner knows its items, so that each is asked for on its own."""
+        """Whether the runner knows its items, so that each is asked for on its own, or in blocks if it takes several."""
         return self._catalog is not None
 
     @property
@@ -171,7 +181,9 @@ class PassRunner:
         return digest.hexdigest()
 
     async def ask_items(self, skill: str, split: str, keys: Sequence[OutcomeKey], *, seed: int) -> Pass:
-        """One call an item; answers in the order of `keys` (item id, repeat), whatever order they come in."""
+        """One call an item, or a block of them; answers in the order of `keys` (item id, repeat), however they come."""
+        if self._blocks is not None:
+            return await self._ask_blocks(skill, split, keys, self._blocks.items_a_call, seed=seed)
         answers: list[Rollout | PortError | None] = [None] * len(keys)
         waiting = iter(range(len(keys)))
         digest = skill_hash(skill)
@@ -192,6 +204,22 @@ class PassRunner:
             rollouts.append(answer)
         return Pass(keys=tuple(keys), rollouts=tuple(rollouts), seed=seed)
 
+    async def _ask_blocks(self, skill: str, split: str, keys: Sequence[OutcomeKey], size: int, *, seed: int) -> Pass:
+        """Neighbours of the same repeat in one call, at most `size` of them."""
+        batches = [
+            RolloutBatch(split, size=len(block), seed=seed, item_ids=tuple(item for item, _ in block), repeat=repeat)
+            for repeat, group in groupby(keys, key=lambda key: key[1])
+            for block in in_groups(tuple(group), size)
+        ]
+        done = Pass(seed=seed)
+        for answer in await asyncio.gather(
+            *(self.ask_batch(skill, batch) for batch in batches), return_exceptions=True
+        ):
+            if isinstance(answer, BaseException):
+                raise answer
+            done = done.then(answer)
+        return done
+
     async def ask_batch(self, skill: str, batch: RolloutBatch) -> Pass:
         """One call for the whole batch: of `batch.item_ids`, or of at most `batch.size` items of the runner's choice."""
         pinned = batch.item_ids
@@ -200,11 +228,7 @@ class PassRunner:
             missing = tuple(_missing(item) for item in pinned)
             lost = 0 if pinned else batch.size
             return Pass(keys=_keys(pinned, batch.repeat), rollouts=missing, lost=lost, seed=batch.seed)
-        by_id = {rollout.item_id: rollout for rollout in rollouts}
-        if not rollouts and not pinned:
-            raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, batch.split)
-        if len(by_id) != len(rollouts) or (set(by_id) != set(pinned) if pinned else len(by_id) > batch.size):
-            raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, batch.split)
+        by_id = _by_id(rollouts, batch)
         ids = pinned or tuple(by_id)
         return Pass(keys=_keys(ids, batch.repeat), rollouts=tuple(by_id[item] for item in ids), seed=batch.seed)
 
@@ -244,7 +268,10 @@ class PassRunner:
 
         async def ask() -> Answer[tuple[Rollout, ...] | None]:
             rollouts = await self._call(skill, batch)
-            return Answer(rollouts, is_error=rollouts is None)
+            if self._blocks is not None and rollouts is not None:
+                _by_id(rollouts, batch)  # an answer that breaks the contract is not kept
+            unanswered = self._blocks is not None and any(rollout.error is not None for rollout in rollouts or ())
+            return Answer(rollouts, is_error=rollouts is None or unanswered)
 
         journal = active_journal()
         if journal is None:
@@ -252,7 +279,16 @@ class PassRunner:
                 return (await ask()).value
         digest = skill_hash(skill)
         return await journal.answer(
-            journal_key("batch", batch.split, batch.size, batch.seed, batch.repeat, digest, *batch.item_ids),
+            journal_key(
+                "batch",
+                batch.split,
+                batch.size,
+                batch.seed,
+                batch.repeat,
+                digest,
+                *batch.item_ids,
+                *self._known_of(batch),
+            ),
             _BATCH,
             ask,
             stage=_stage(batch),
@@ -260,6 +296,13 @@ class PassRunner:
             at_most=lambda: usage_at_most(self._runner, skill, batch),
             texts=self._texts(skill, digest),
         )
+
+    def _known_of(self, batch: RolloutBatch) -> tuple[str, ...]:
+        """What a catalog that takes blocks tells of a batch's items and of itself, as one digest; nothing of others."""
+        if self._blocks is None or self._contents is None:
+            return ()
+        told = (self._contents.item_fingerprint(batch.split, item) for item in batch.item_ids)
+        return (hashlib.sha256(journal_key("block", self.fingerprint, *told).encode()).hexdigest(),)
 
     def _texts(self, skill: str, digest: str, item: str = "") -> Mapping[str, Callable[[], str]]:
         """The texts behind the digests in a key: the skill's, the item's, and the runner's own fingerprint."""
@@ -281,36 +324,7 @@ class PassRunner:
             return None
         for rollout in rollouts:
             _check(rollout)
-        return tuple(self._clean(rollout) for rollout in rollouts)
-
-    def _clean(self, rollout: Rollout) -> Rollout:
-        """The rollout fit to be kept: no known secrets, nothing that UTF-8 cannot carry, no scores of a missing answer.
-
-        What an untyped host hands over as a text becomes one, so that no remark beside the scores ends a run.
-        """
-        texts = (
-            rollout.trajectory,
-            rollout.task_type,
-            rollout.prediction,
-            rollout.fail_reason,
-            "" if rollout.error is None else rollout.error,
-        )
-        fit = [fit_to_keep(_as_text(text), self._secrets) for text in texts]
-        is_scored = rollout.error is None
-        if is_scored and (*fit,) == texts and type(rollout.hard) is type(rollout.soft) is float:
-            return rollout
-        hard, soft = (float(rollout.hard), float(rollout.soft)) if is_scored else (0.0, 0.0)
-        trajectory, task_type, prediction, fail_reason, error = fit
-        return Rollout(
-            rollout.item_id,
-            hard,
-            soft,
-            trajectory=trajectory,
-            task_type=task_type,
-            prediction=prediction,
-            fail_reason=fail_reason,
-            error=None if is_scored else error,
-        )
+        return tuple(fit_rollout(rollout, self._secrets) for rollout in rollouts)
 
 
 async def side_by_side(first: Coroutine[object, object, T], second: Coroutine[object, object, U]) -> tuple[T, U]:
@@ -330,6 +344,16 @@ async def side_by_side(first: Coroutine[object, object, T], second: Coroutine[ob
     return one, two
 
 
+def _by_id(rollouts: Sequence[Rollout], batch: RolloutBatch) -> dict[str, Rollout]:
+    """The batch's rollouts by item. Raises PortError when they are not those that were asked for."""
+    by_id, pinned = {rollout.item_id: rollout for rollout in rollouts}, batch.item_ids
+    if not rollouts and not pinned:
+        raise PortError(ErrorCode.ROLLOUT_EMPTY_BATCH, batch.split)
+    if len(by_id) != len(rollouts) or (set(by_id) != set(pinned) if pinned else len(by_id) > batch.size):
+        raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS, batch.split)
+    return by_id
+
+
 def _check(rollout: object) -> None:
     if not isinstance(rollout, Rollout) or not isinstance(rollout.item_id, str) or not is_item_id(rollout.item_id):
         raise PortError(ErrorCode.ROLLOUT_WRONG_ITEMS)
@@ -338,11 +362,6 @@ def _check(rollout: object) -> None:
     for score in (rollout.hard, rollout.soft):
         if not isinstance(score, (int, float)) or not 0.0 <= score <= 1.0:  # a comparison with NaN is false
             raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, rollout.item_id)
-
-
-def _as_text(text: object) -> str:
-    """A text as it is, nothing as the empty one, anything else as Python shows it."""
-    return text if isinstance(text, str) else "" if text is None else str(text)
 
 
 def _keys(item_ids: Sequence[str], repeat: str) -> tuple[OutcomeKey, ...]:

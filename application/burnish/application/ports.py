@@ -77,6 +77,16 @@ class ItemFingerprints(Protocol):
         ...
 
 
+@runtime_checkable
+class ItemBlocks(Protocol):
+    """Optional on the same object as a catalog: it takes several items a call, and their answers are kept together."""
+
+    @property
+    def items_a_call(self) -> int:
+        """The most items of one call, at least 1."""
+        ...
+
+
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 

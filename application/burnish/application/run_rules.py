@@ -24,7 +24,9 @@ _TEXT = Codec(lambda: TypeAdapter(str))
 
 _RESUMABLE_FAILURES = frozenset({StopReason.FAILED, StopReason.OPTIMIZER_FAILED})
 _WITHOUT_ANSWERS = frozenset({ErrorCode.RUN_INCONCLUSIVE, ErrorCode.RUN_NOTHING_WORKED})
-_UNDECIDED = frozenset({StepReason.INCONCLUSIVE, StepReason.OPTIMIZER_FAILED})
+
+UNDECIDED = frozenset({StepReason.INCONCLUSIVE, StepReason.OPTIMIZER_FAILED})
+"""Reasons of steps in which the world outside did not answer: they may be asked again."""
 
 
 class RunRequest(Protocol):
@@ -96,7 +98,7 @@ def first_undecided_step(run: TrainingRun) -> int | None:
     first: int | None = None
     own = {record.step: record.reason for record in reversed(run.steps)}  # a step's own record is its first
     for step in sorted(own, reverse=True):
-        if own[step] not in _UNDECIDED:
+        if own[step] not in UNDECIDED:
             break
         first = step
     return first

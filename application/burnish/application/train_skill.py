@@ -10,8 +10,8 @@ from typing import Annotated
 from annotated_types import MaxLen
 
 from burnish.application.budget import MAX_MINUTES, UNLIMITED, Budget, BudgetReachedError
-from burnish.application.candidate import is_inconclusive, judge_candidate
-from burnish.application.epoch_boundary import BoundaryPorts, extend_memory, slow_update
+from burnish.application.candidate import judge_candidate, with_baseline
+from burnish.application.epoch_boundary import BoundaryPorts, end_epoch
 from burnish.application.events import (
     RunFinished,
     RunStarted,
@@ -90,6 +90,26 @@ class TrainingPorts:
     secrets: tuple[str, ...] = ()
     fingerprint: str = ""
     judge: Judge = judge_candidate
+
+    def of_step(self, passes: RunPasses) -> StepPorts:
+        """What a step needs of them after its rollout."""
+        return StepPorts(
+            optimizer=self.optimizer,
+            passes=passes,
+            publisher=self.publisher,
+            telemetry=self.telemetry,
+            judge=self.judge,
+        )
+
+    def of_boundary(self, passes: RunPasses, journal: RunJournal) -> BoundaryPorts:
+        """What the end of an epoch needs of them."""
+        return BoundaryPorts(
+            passes=passes,
+            sender=self.sender,
+            publisher=self.publisher,
+            telemetry=self.telemetry,
+            is_replaying=lambda: journal.is_replaying,
+        )
 
 
 class TrainSkillHandler:
@@ -219,20 +239,7 @@ class _Training:
         await ports.publisher.publish(
             RunStarted(run_id=state.run_id, skill_id=state.skill_id, seed=state.seed, total_steps=config.total_steps)
         )
-        step_ports = StepPorts(
-            optimizer=ports.optimizer,
-            passes=passes,
-            publisher=ports.publisher,
-            telemetry=ports.telemetry,
-            judge=ports.judge,
-        )
-        boundary_ports = BoundaryPorts(
-            passes=passes,
-            sender=ports.sender,
-            publisher=ports.publisher,
-            telemetry=ports.telemetry,
-            is_replaying=lambda: self._journal.is_replaying,
-        )
+        step_ports, boundary_ports = ports.of_step(passes), ports.of_boundary(passes, self._journal)
         prior_skill: str | None = None
         for epoch in range(1, config.epochs + 1):
             state, trained = replace(state, tried=()), Pass()
@@ -245,14 +252,10 @@ class _Training:
                 if state.patience_is_over or state.consecutive_inconclusive == INCONCLUSIVE_STEPS:
                     return
             self._journal.step = state.step + 1  # an outage that begins here is forgotten with the next step's errors
-            analysis = None
-            if config.use_slow_update and prior_skill is not None:
-                state, analysis = await slow_update(state, prior_skill, trained, boundary_ports)
-                yield state
+            async with aclosing(end_epoch(state, prior_skill, trained, boundary_ports)) as states:
+                async for state in states:
+                    yield state
             prior_skill = state.current.text
-            if config.use_meta_skill:
-                state = await extend_memory(state, analysis, boundary_ports)
-                yield state
 
     async def _rollout(
         self, state: TrainingState, passes: RunPasses, *, epoch: int, step: int
@@ -267,20 +270,12 @@ class _Training:
                 trained = await rollout
             else:
                 validated, trained = await side_by_side(passes.validate(state.current.text), rollout)
-                state = await self._with_baseline(state, validated.scored, trained)
+                await self._tell(state, Stage.BASELINE, validated.scored)
+                state = with_baseline(state, validated.scored, trained)
         await self._tell(state, Stage.ROLLOUT, trained)
         if state.step == 1:
             self._first = trained
         return replace(state, has_rollouts=state.has_rollouts or bool(trained.answered)), trained
-
-    async def _with_baseline(self, state: TrainingState, scored: Pass, trained: Pass) -> TrainingState:
-        """The state with the initial skill's score; raises PortError when too few items were answered to have one."""
-        await self._tell(state, Stage.BASELINE, scored)
-        if is_inconclusive(scored, state.config):
-            nothing = not scored.answered and not trained.answered
-            raise PortError(ErrorCode.RUN_NOTHING_WORKED if nothing else ErrorCode.RUN_INCONCLUSIVE)
-        initial = ScoredSkill(state.current.text, scored.outcomes)
-        return replace(state, current=initial, best=initial, baseline=initial)
 
     async def _tell(self, state: TrainingState, stage: Stage, done: Pass) -> None:
         self._ports.telemetry.count_pass(stage, done)
