@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -273,8 +273,11 @@ class JournaledNoteConsolidator:
         """The notes, fit to be kept."""
 
         async def call() -> tuple[str, ...]:
-            notes = await self._consolidator.consolidate(request)
-            return tuple(fit_to_keep(_checked_text(note), self._secrets) for note in notes)
+            notes: object = await self._consolidator.consolidate(request)
+            if not isinstance(notes, list | tuple):
+                raise TypeError(f"a consolidator returns a sequence of str, not {type(notes).__name__}")
+            given = cast("Sequence[object]", notes)
+            return tuple(fit_to_keep(_checked_text(note), self._secrets) for note in given)
 
         return await _NOTES.ask(self._consolidator, _step_position(active_journal()), (request,), call)
 

@@ -97,6 +97,16 @@ class StepRecord:
     notes_total: int = 0
     notes_consolidated: int = 0
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether it gave the run another current skill."""
+        return self.action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}
+
+    @property
+    def is_of_notes(self) -> bool:
+        """Whether it tells what became of a step's notes, and not of its edits or of a slow update."""
+        return self.notes_added > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
