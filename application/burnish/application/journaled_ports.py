@@ -279,7 +279,8 @@ class JournaledNoteConsolidator:
             given = cast("Sequence[object]", notes)
             return tuple(fit_to_keep(_checked_text(note), self._secrets) for note in given)
 
-        return await _NOTES.ask(self._consolidator, _step_position(active_journal()), (request,), call)
+        position = _epoch_position(active_journal())  # errors count for the next step, the request's seed for its own
+        return await _NOTES.ask(self._consolidator, position, (request,), call)
 
 
 def journaled(optimizer: Optimizer, *, secrets: Sequence[str] = (), analyst_workers: int = 16) -> Optimizer:

@@ -243,6 +243,7 @@ class _Training:
                 state = await decided_step(state, trained, step_ports)
                 yield state
                 if state.lapses:
+                    self._journal.step = state.step + 1  # as below
                     state = await noted_step(state, step_ports)
                     yield state
                 if state.patience_is_over or state.consecutive_inconclusive == INCONCLUSIVE_STEPS:
