@@ -28,6 +28,7 @@ _PURPOSES = {
     PromptName.RANK: "rank",
     PromptName.LEARNING_RATE: "learning_rate",
     PromptName.REWRITE: "rewrite",
+    PromptName.CONSOLIDATE_NOTES: "consolidate",
     PromptName.SLOW_UPDATE: "guidance",
     PromptName.META_MEMORY: "memory",
 }

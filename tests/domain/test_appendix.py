@@ -16,7 +16,22 @@ NOTED = f"{SKILL}\n{START}\n{HEADING}\n\n- Read the last line.\n{END}\n"
 pieces = st.sampled_from(
     [
         *(marker for kind in RegionKind for marker in (kind.start_marker, kind.end_marker)),
-        *("- ", "-", "\n", "\n\n\n", "\r\n", " ", "---", "a", "B.", "<!-- ", "APPENDIX_END -->", HEADING, "\u2028", "\x85"),
+        *(
+            "- ",
+            "-",
+            "\n",
+            "\n\n\n",
+            "\r\n",
+            " ",
+            "---",
+            "a",
+            "B.",
+            "<!-- ",
+            "APPENDIX_END -->",
+            HEADING,
+            "\u2028",
+            "\x85",
+        ),
     ]
 )
 texts = st.lists(pieces | st.text(max_size=4), max_size=12).map("".join)

@@ -45,6 +45,8 @@ def varied(seed: int) -> list[str]:
         f"optimizer.lr_control_mode={('fixed', 'autonomous', 'none')[seed // 2 % 3]}",
         f"optimizer.skill_update_mode={MODES[seed // 3 % 4]}",
         f"optimizer.longitudinal_pair_policy={('mixed', 'changed', 'unchanged')[seed // 5 % 3]}",
+        f"optimizer.use_skill_aware_reflection={('false', 'true', 'true')[seed // 2 % 3]}",
+        f"optimizer.skill_aware_consolidate_threshold={(0, 2, 6)[seed % 3]}",
         f"train.patience={('null', 3, 5)[seed // 2 % 3]}",
         f"optimizer.slow_update_samples={4 + seed % 5}",
         f"optimizer.slow_update_gate_with_selection={('false', 'true')[seed // 7 % 2]}",

@@ -106,7 +106,7 @@ class Applied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished(Event):
-    """A step, its notes, or a slow update that changed the skill, was decided; scores and the current skill are those after it."""
+    """A step, its notes, or a slow update was decided; scores and the current skill are those after it."""
 
     record: StepRecord
     current_score: float | None

@@ -100,4 +100,4 @@ async def _fewer(
     if isinstance(answer, ErrorCode) or not all(fit_notes((note,)) for note in answer):
         return None
     fewer = fit_notes(answer)
-    return fewer if 0 < len(fewer) and len(answer) < len(notes) else None
+    return fewer if len(fewer) > 0 and len(answer) < len(notes) else None

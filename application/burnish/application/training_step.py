@@ -49,9 +49,7 @@ async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) 
 
 async def noted_step(state: TrainingState, ports: StepPorts) -> TrainingState:
     """The state with a decided step's notes in the skill. Raises as `decided_step`."""
-    return await write_notes(
-        state, ports.optimizer, ports.passes, publisher=ports.publisher, telemetry=ports.telemetry
-    )
+    return await write_notes(state, ports.optimizer, ports.passes, publisher=ports.publisher, telemetry=ports.telemetry)
 
 
 async def decided_step(state: TrainingState, rollouts: Pass, ports: StepPorts) -> TrainingState:

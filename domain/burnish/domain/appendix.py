@@ -117,4 +117,6 @@ def _with_inner(document: str, inner: str) -> str:
     before, after = protection(document), protection(changed)
     regions = [block if region.span.start == place[0] else region.text for region in before.regions]
     kept = (before.front_matter, before.markers, regions)
-    return changed if kept == (after.front_matter, after.markers, [region.text for region in after.regions]) else document
+    return (
+        changed if kept == (after.front_matter, after.markers, [region.text for region in after.regions]) else document
+    )

@@ -63,10 +63,11 @@ class StepRecord:
     candidate that was stopped early has no `candidate_score` but the `ceiling` it could still have reached.
     `skill_hash` and `skill_characters` are those of the current skill after the step; `compared_with` is the score the
     candidate had to beat: the current skill's on the same items, of a forced slow update and of notes the best's.
-    `analysts` are calls of the proposer, `merged` the edits all of them came to; `fallbacks` names the roles (merge, rate, rank) that
-    failed, so that a rule was followed; `rate_reasoning` is the optimizer's, where it chose the learning rate. `lapses`
-    are the notes the analysts came to, each once. In the record of notes, `notes_added` are those the appendix did not
-    have, `notes_total` all of them in the skill that was measured, and `notes_consolidated` those that a consolidation saved.
+    `analysts` are calls of the proposer, `merged` the edits all of them came to; `fallbacks` names the roles (merge, rate,
+    rank, consolidate) that failed, so that a rule was followed; `rate_reasoning` is the optimizer's, where it chose the
+    learning rate. `lapses` are the notes the analysts came to, each once. In the record of notes, `notes_added` are those
+    the appendix did not have, `notes_total` all of them in the skill that was measured, and `notes_consolidated` those that
+    a consolidation saved.
     """
 
     step: int

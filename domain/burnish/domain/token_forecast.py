@@ -190,14 +190,15 @@ def _added(config: TrainSkillConfig, calls: CallForecast, growth: _Growth) -> Ma
     steps, end, passes = config.total_steps, config.steps_per_epoch, calls.stages
     candidates, last = growth.over(range(1, steps + 1)), growth.over(range(steps, steps + 1))
     guided = growth.over(range(2 * end, steps + 1, end)) if calls.slow_updates.high else 0
+    noted = int(config.use_skill_aware_reflection)
     return {
         RolloutStage.BASELINE: 0,
         RolloutStage.TRAIN: growth.over(range(steps)),
         RolloutStage.CANDIDATES: candidates,
-        RolloutStage.HELD_IN: candidates + 2 * guided if passes[RolloutStage.HELD_IN].passes.high else 0,
+        RolloutStage.HELD_IN: candidates + (1 + noted) * guided if passes[RolloutStage.HELD_IN].passes.high else 0,
         RolloutStage.SLOW_UPDATE: 2 * guided,
         RolloutStage.RESCORE: guided,
-        RolloutStage.NOTES: candidates,
+        RolloutStage.NOTES: candidates * noted,
         RolloutStage.FINAL: passes[RolloutStage.FINAL].passes.high * last,
         RolloutStage.TEST: max(passes[RolloutStage.TEST].passes.high - 1, 0) * last,
     }

@@ -111,7 +111,8 @@ def _patches(step: Chapter) -> Files:
         name = _SOURCES[source]
         row: Json = {"patch": patch_row(patch.reasoning, patch.edits)}
         row |= known(
-            source_type=None if source is None else source.value, appendix_notes=list(patch.notes) if patch.notes else None
+            source_type=None if source is None else source.value,
+            appendix_notes=list(patch.notes) if patch.notes else None,
         )
         yield f"patches/minibatch_{name}{numbers[name]:03d}.json", as_json(row)
         numbers[name] += 1

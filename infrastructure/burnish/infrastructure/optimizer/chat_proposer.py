@@ -60,7 +60,7 @@ class ChatPatchProposer(ChatRole[ReflectionInput, Patch]):
         super().__init__(model, *identity, max_tokens=max_tokens, rewrite_tokens=rewrite_tokens)
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
-        """What the model proposes, all of it but notes nobody wants; an empty patch, without a call, when there is no rollout.
+        """What the model proposes but for notes nobody wants; an empty patch, without a call, when no rollout can be shown.
 
         Each edit has its source (of mixed rollouts failure as soon as one failure was shown), the hash of the skill it was
         written for, and as support what the model says, or the number of rollouts shown when it says nothing that can be.
