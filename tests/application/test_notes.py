@@ -92,7 +92,7 @@ async def test_notes_go_into_the_accepted_candidate_and_lower_the_current_skill_
     own, notes = run.steps
     assert (own.reason, own.lapses) == (StepReason.ACCEPTED, 1)
     assert (notes.reason, notes.action, notes.candidate_score, notes.compared_with) == ("notes", "accept", 0.1, 0.5)
-    assert run.best_skill == f"{START}val=0.5"
+    assert run.best_skill == f"{START}\n\nval=0.5"
     assert (run.best_score, run.final_score) == (0.5, 0.1)
     assert notes_of(run.final_skill) == (DOWN,)
     assert run.consecutive_rejects == 0
@@ -111,9 +111,7 @@ async def test_the_next_candidate_is_compared_with_the_score_of_the_noted_skill(
 
     def propose(_: ReflectionInput) -> Patch:
         edits, notes = next(scores), next(scores)
-        return Patch(
-            tuple(Edit(EditOp.INSERT_AFTER, edit, target="# Skill") for edit in edits), notes=tuple(notes)
-        )
+        return Patch(tuple(Edit(EditOp.INSERT_AFTER, edit, target="# Skill") for edit in edits), notes=tuple(notes))
 
     world = World(propose)
     run = await world.train(replace(AWARE, steps_per_epoch=2))
@@ -178,10 +176,19 @@ async def test_nothing_is_noted_after_a_step_that_decided_nothing() -> None:
         return rollout(item_id, 0.2, error="down" if item_id.startswith("train") and item_id != "train/0" else None)
 
     world = World(noting(UP), attempt=train_fails)
-    run = await world.train()
-    assert [record.reason for record in run.steps] == [StepReason.INCONCLUSIVE]
-    assert run.final_skill == START
+    assert not (await world.send(AWARE)).is_ok
+    (finished,) = world.sink.of(StepFinished)
+    assert (finished.record.reason, finished.skill) == (StepReason.INCONCLUSIVE, START)
     assert not world.reflections
+
+
+async def test_nothing_is_noted_when_the_candidate_could_not_be_scored() -> None:
+    def candidate_fails(skill: str, item_id: str) -> Rollout:
+        return rollout(item_id, 0.2, error="down" if "better" in skill else None)
+
+    run = await World(noting(UP, edits=["better"]), attempt=candidate_fails).train()
+    assert [(record.reason, record.lapses) for record in run.steps] == [(StepReason.INCONCLUSIVE, 1)]
+    assert run.final_skill == START
 
 
 async def test_a_noted_skill_that_too_few_items_can_score_is_not_adopted() -> None:
@@ -203,7 +210,7 @@ async def test_notes_that_make_the_skill_too_long_are_left_out_and_told() -> Non
     assert run.final_skill == START
     assert run.consecutive_rejects == 1
     assert world.runner.skills("val") == [START]
-    longest = START + "y" * (262_144 - len(START))
+    longest = f"{START}\n".ljust(262_144, "y")
     run = await World(noting(NOTED)).train(initial_skill=longest)
     assert (run.steps[1].reason, run.final_skill) == ("too_long", longest)
 
@@ -273,7 +280,7 @@ async def test_both_records_are_told_each_with_the_skill_and_the_score_after_it(
     world = World(noting(DOWN, edits=["val=0.5"]))
     run = await world.train()
     own, notes = world.sink.of(StepFinished)
-    assert (own.skill, own.current_score, own.best_score) == (f"{START}val=0.5", 0.5, 0.5)
+    assert (own.skill, own.current_score, own.best_score) == (f"{START}\n\nval=0.5", 0.5, 0.5)
     assert (notes.skill, notes.current_score, notes.best_score) == (run.final_skill, 0.1, 0.5)
     (scored,) = [event for event in world.sink.of(PassScored) if event.stage is Stage.NOTES]
     assert (scored.text, scored.score.hard, len(scored.rollouts)) == (run.final_skill, 0.1, 4)
@@ -282,7 +289,7 @@ async def test_both_records_are_told_each_with_the_skill_and_the_score_after_it(
 async def test_the_snapshot_of_an_accepted_step_is_replaced_only_by_a_better_one() -> None:
     worse = World(noting(DOWN, edits=["val=0.5"]))
     await worse.train()
-    assert [(kept.skill, kept.score) for kept in worse.checkpoints] == [(f"{START}val=0.5", 0.5)]
+    assert [(kept.skill, kept.score) for kept in worse.checkpoints] == [(f"{START}\n\nval=0.5", 0.5)]
     better = World(noting(UP, edits=["val=0.5"]))
     run = await better.train()
     assert [(kept.skill, kept.skill_hash) for kept in better.checkpoints] == [(run.best_skill, run.steps[1].skill_hash)]
@@ -302,5 +309,7 @@ async def test_secrets_in_notes_are_masked() -> None:
 @pytest.mark.parametrize("notes", ["a note", ["a note"], (1,), None])
 async def test_notes_that_are_no_tuple_of_texts_are_an_unreadable_patch(notes: object) -> None:
     patch = Patch(notes=notes)  # type: ignore[arg-type]  # as an untyped host hands it over
-    run = await World(lambda _: patch).train(replace(AWARE, patience=None))
-    assert run.steps[0].code == "skill_training.reflect.unreadable_patch"
+    world = World(lambda _: patch)
+    assert not (await world.send(AWARE)).is_ok
+    (finished,) = world.sink.of(StepFinished)
+    assert finished.record.code == "skill_training.reflect.unreadable_patch"
