@@ -45,8 +45,6 @@ def varied(seed: int) -> list[str]:
         f"optimizer.lr_control_mode={('fixed', 'autonomous', 'none')[seed // 2 % 3]}",
         f"optimizer.skill_update_mode={MODES[seed // 3 % 4]}",
         f"optimizer.longitudinal_pair_policy={('mixed', 'changed', 'unchanged')[seed // 5 % 3]}",
-        f"optimizer.use_skill_aware_reflection={('false', 'true', 'true')[seed // 2 % 3]}",
-        f"optimizer.skill_aware_consolidate_threshold={(0, 2, 6)[seed % 3]}",
         f"train.patience={('null', 3, 5)[seed // 2 % 3]}",
         f"optimizer.slow_update_samples={4 + seed % 5}",
         f"optimizer.slow_update_gate_with_selection={('false', 'true')[seed // 7 % 2]}",
@@ -82,3 +80,13 @@ async def test_the_forecast_covers_what_happens_and_is_of_use() -> None:
     assert above["rollouts"] <= 3
     assert above["optimizer_calls"] <= 2.5
     assert above["tokens"] <= 3
+
+
+async def test_the_forecast_covers_notes_their_consolidation_and_the_scoring_after_them() -> None:
+    noting = ["optimizer.use_skill_aware_reflection=true", "model.simulated.noise=0.3"]
+    seen = [
+        await trained([*varied(seed), *noting, f"optimizer.skill_aware_consolidate_threshold={seed % 3}"])
+        for seed in SEEDS
+    ]
+    for name in ("rollouts", "optimizer_calls", "tokens"):
+        assert all(each[name]["low"] <= each[name]["fact"] <= each[name]["high"] for each in seen), name
