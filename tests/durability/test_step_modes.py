@@ -16,7 +16,8 @@ from ticket_server import ticket_models
 PATCH, SUGGESTIONS, WHOLE = "patch", "rewrite_from_suggestions", "full_rewrite_minibatch"
 FIXED, AUTONOMOUS, NONE = "fixed", "autonomous", "none"
 
-ONE_EDIT = ("optimizer.learning_rate=1", "optimizer.min_learning_rate=1")
+ALL_RULES = ("env.skill_init=house_rules.md", "optimizer.learning_rate=1", "optimizer.min_learning_rate=1")
+"""A skill with all rules already, so that every slip is a lapse."""
 SLIPPING = ticket_models(useful=0.0, useless=1.0, harmful=0.0, noise=0.4)
 """An agent that slips often enough for notes, and for too many of them, in two steps; edits do not matter."""
 
@@ -61,12 +62,11 @@ def epoch_case(*, gated: bool, remembers: bool, aware: bool = False) -> Case:
         f"optimizer.use_skill_aware_reflection={str(aware).lower()}",
         f"optimizer.skill_aware_consolidate_threshold={int(aware)}",
     )
-    if aware:  # the skill has all rules already, so that every slip is a lapse
-        options = (*options, "env.skill_init=house_rules.md", *ONE_EDIT)
     noted = ["consolidate", NOTED_ROLLOUT] if aware else []
     calls = {"reflect", "merge", "rank", "guidance", *(["memory"] if remembers else []), *noted}
     name = f"{'gated' if gated else 'forced'}-{'memory' if remembers else 'no memory'}{'-notes' if aware else ''}"
-    return Case(name, (*STEP, *options), frozenset(calls), aware=aware)
+    all_options = (*STEP, *options, *(ALL_RULES if aware else ()))
+    return Case(name, all_options, frozenset(calls), aware=aware)
 
 
 CASES = [
