@@ -17,6 +17,7 @@ from burnish.infrastructure.optimizer.literal_text import TargetDocument
 NOTE_KEYS: Final = ("notes", "appendix_notes")
 """The key of notes, and system B's."""
 
+_BESIDE: Final = ("edits", "suggestions", "skill", "changes")
 _TEXT_KEYS: Final = ("note", "content")
 _BULLETS: Final = ("- ", "* ")
 
@@ -46,7 +47,7 @@ _PLACES: Final = tuple(
     Wanted(
         key=key,
         described="a list of notes under the key notes",
-        keys=frozenset({"reasoning", *NOTE_KEYS}),
+        keys=frozenset({"reasoning", *NOTE_KEYS, *_BESIDE}),
         holds=lambda value: isinstance(value, list | str),
     )
     for key in NOTE_KEYS
@@ -63,6 +64,11 @@ def read_notes(text: str) -> tuple[str, ...]:
     if not elements or not all(map(notes_of, elements)):
         raise UnreadableAnswerError("it has no note, or one without any text")
     return notes_of(elements)
+
+
+def notes_beside(text: str) -> tuple[str, ...]:
+    """The notes of an answer, whatever else it holds; none when there are none to be read."""
+    return next((notes_of(found[key]) for found in _objects(text) for key in NOTE_KEYS if key in found), ())
 
 
 def notes_alone(text: str, payload: str) -> Patch | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from burnish.application.optimizer_ports import Focus
@@ -18,7 +18,7 @@ from burnish.infrastructure.optimizer.answer_forms import (
 )
 from burnish.infrastructure.optimizer.asking import AnswerForm
 from burnish.infrastructure.optimizer.json_finding import UnreadableAnswerError
-from burnish.infrastructure.optimizer.note_reading import notes_alone, with_notes
+from burnish.infrastructure.optimizer.note_reading import notes_alone, notes_beside, with_notes
 from burnish.infrastructure.optimizer.patch_reading import read_patch
 from burnish.infrastructure.optimizer.prompt_texts import PromptName, Prompts, load_prompts
 
@@ -53,7 +53,8 @@ class UpdateAnswer:
     def read_noted(self, text: str, skill: str) -> Patch:
         """The patch with its notes, which may be all there is; raises UnreadableAnswerError when there is neither."""
         try:
-            return self.read(text, skill)
+            patch = self.read(text, skill)
+            return patch if patch.notes else replace(patch, notes=notes_beside(text))
         except UnreadableAnswerError:
             alone = notes_alone(text, self.payload)
             if alone is None:
