@@ -16,8 +16,14 @@ from killed_runs import AFTER, JOURNAL, Kept, kept_in, results_of, train
 from scripted_server import Body, Reply, ScriptedServer, completion
 from ticket_server import OVER_HTTP, purpose_of, ticket_models
 
+from burnish.domain.appendix import HEADING
+
 THREE_MINIBATCHES = {"train": 12, "val": 4, "test": 2}
 """Items for `small_task`."""
+
+Answer = Callable[[Body], Reply]
+
+NOTED_ROLLOUT = "noted rollout"
 
 _LONGEST_WAIT_SECONDS = 30.0
 _BETWEEN_LOOKS_SECONDS = 0.02
@@ -57,21 +63,24 @@ class Asked:
 class CountedModels:
     """The example's models, which report a token for each byte they read and write; they note all they are asked.
 
-    `reached` is set with the first request of the purpose `held`, which then waits for `go_on`.
+    `reached` is set with the first request of the purpose `held`, which then waits for `go_on`. A rollout with a skill that
+    has notes is a purpose of its own.
     """
 
-    def __init__(self, held: str = "") -> None:
+    def __init__(self, held: str = "", *, answer: Answer | None = None) -> None:
         self.asked: list[Asked] = []
         self.reached = threading.Event()
         self.go_on = threading.Event()
         self._held = held
-        self._answer = ticket_models()
+        self._answer = answer or ticket_models()
         self._lock = threading.Lock()
 
     def __call__(self, body: Body) -> Reply:
         """The answer, once it may be given."""
         messages = cast("list[dict[str, str]]", body["messages"])
         purpose = purpose_of(messages[0]["content"])
+        if purpose == "rollout" and HEADING in messages[0]["content"]:
+            purpose = NOTED_ROLLOUT
         text = answer_in(self._answer(body))
         read, written = sum(_size(message["content"]) for message in messages), _size(text)
         with self._lock:
@@ -110,24 +119,29 @@ class Attempt:
 
 
 class HttpRuns:
-    """Trains one task with one set of options in children, each of which asks a server of its own."""
+    """Trains one task with one set of options in children, each of which asks a server of its own.
 
-    def __init__(self, parent: Parent, task: str, *options: str) -> None:
+    `answer` gives the answers of models other than the example's.
+    """
+
+    def __init__(self, parent: Parent, task: str, *options: str, answer: Answer | None = None) -> None:
+        self._answer = answer
         self._parent = parent
         self._task = task
         self._options = (*OVER_HTTP, *options)
 
     def whole(self, folder: Path, *more: str) -> Attempt:
         """Trained until it ends by itself."""
-        return self._attempt(folder, more, CountedModels(), lambda child, _: child.wait())
+        return self._attempt(folder, more, CountedModels(answer=self._answer), lambda child, _: child.wait())
 
     def killed_at_commit(self, folder: Path, number: int, *more: str, when: str = AFTER) -> Attempt:
         """Killed at the so-manieth commit of the journal, if it comes that far."""
-        return self._attempt(folder, more, CountedModels(), lambda child, _: child.wait(), JOURNAL, number, when)
+        models = CountedModels(answer=self._answer)
+        return self._attempt(folder, more, models, lambda child, _: child.wait(), JOURNAL, number, when)
 
     def killed_while_asking(self, folder: Path, purpose: str, *more: str) -> Attempt:
         """Killed while it waits for the answer to its first request of this purpose, if it makes one."""
-        return self._attempt(folder, more, CountedModels(held=purpose), _killed_when_reached)
+        return self._attempt(folder, more, CountedModels(held=purpose, answer=self._answer), _killed_when_reached)
 
     def _attempt(
         self,

@@ -28,6 +28,7 @@ _PURPOSES = {
     PromptName.RANK: "rank",
     PromptName.LEARNING_RATE: "learning_rate",
     PromptName.REWRITE: "rewrite",
+    PromptName.CONSOLIDATE_NOTES: "consolidate",
     PromptName.SLOW_UPDATE: "guidance",
     PromptName.META_MEMORY: "memory",
 }
@@ -41,11 +42,13 @@ OVER_HTTP = (
 """Options that send the example's questions to a server."""
 
 
-def ticket_models(*, useful: float = 0.7, useless: float = 0.2, harmful: float = 0.1) -> Callable[[Body], Reply]:
-    """Answers for both roles, told apart by the name of the model that is asked for."""
+def ticket_models(
+    *, useful: float = 0.7, useless: float = 0.2, harmful: float = 0.1, noise: float = 0.0
+) -> Callable[[Body], Reply]:
+    """Answers for both roles, told apart by the name of the model that is asked for; `noise` is the agent's."""
     knowledge = (EXAMPLE / "house_rules.md").read_text(encoding="utf-8")
     models: dict[str, ChatModel] = {
-        TARGET: SimulatedApprentice(),
+        TARGET: SimulatedApprentice(noise=noise),
         OPTIMIZER: SimulatedCoach(knowledge, useful=useful, useless=useless, harmful=harmful),
     }
 

@@ -13,6 +13,8 @@ from burnish.application.optimizer_ports import (
     GuidanceWriter,
     MemoryWriter,
     MergeInput,
+    NoteConsolidator,
+    NotesInput,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -41,7 +43,7 @@ from burnish.application.result import Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.train_skill import TrainSkill
 from burnish.application.usage import UsageNote, note_usage
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import ApplyReport, Edit, EditOp, EditSource, FailedEdit, Patch, apply_patch
 from burnish.domain.epochs import SlowUpdateAnalysis, compare_epochs
 from burnish.domain.gate import (
@@ -61,6 +63,7 @@ from burnish.domain.step_memory import TriedStep
 from burnish.presentation.app import open_app
 
 __all__ = [
+    "AppendixSource",
     "ApplyReport",
     "AuditLog",
     "BatchScore",
@@ -90,6 +93,8 @@ __all__ = [
     "MemoryWriter",
     "MergeInput",
     "MetaSkillUpdate",
+    "NoteConsolidator",
+    "NotesInput",
     "PairPolicy",
     "Patch",
     "PatchAggregator",

@@ -9,7 +9,7 @@ import pytest
 from fakes import START, STEPS, CatalogRunner, append, training
 
 from burnish.application.journal_keys import TEXT, kind_of
-from burnish.application.optimizer_ports import EpochComparison, EpochSummary, ReflectionInput
+from burnish.application.optimizer_ports import EpochComparison, EpochSummary, NotesInput, ReflectionInput
 from burnish.application.result import Result
 from burnish.application.runs import GetRun
 from burnish.domain.config import TrainSkillConfig
@@ -30,6 +30,9 @@ EPOCHS = replace(
 )
 
 
+NOTING = replace(EPOCHS, use_skill_aware_reflection=True, skill_aware_consolidate_threshold=2)
+
+
 class BrokenOffError(BaseException):
     """Stands for the end of the process."""
 
@@ -42,6 +45,8 @@ class World:
     """The validation score of the skill with so many added lines; the last one counts for all longer ones."""
     is_dead: bool = False
     breaks_at: int = 0
+    dies_at: str = ""
+    """The role whose first call is the first that the optimizer does not answer any more."""
     calls: list[str] = field(default_factory=list[str])
     checkpoints: InMemoryCheckpointStore = field(default_factory=InMemoryCheckpointStore)
     runs: InMemoryRunStore = field(default_factory=InMemoryRunStore)
@@ -55,6 +60,7 @@ class World:
 
     def ask_optimizer(self, role: str) -> None:
         self.note(role)
+        self.is_dead = self.is_dead or role == self.dies_at
         if self.is_dead:
             raise ConnectionError
 
@@ -62,6 +68,7 @@ class World:
         async with open_app(
             rollouts=_Agent(self),
             proposer=_Proposer(self),
+            note_consolidator=_Consolidator(self),
             guidance_writer=_Guidance(self),
             memory_writer=_Memory(self),
             checkpoints=self.checkpoints,
@@ -103,7 +110,17 @@ class _Proposer:
 
     async def propose(self, reflection: ReflectionInput) -> Patch | None:
         self._world.ask_optimizer("reflect")
-        return append(f"line {reflection.seed}")
+        notes = (f"note {reflection.seed}",) if reflection.wants_notes else ()
+        return replace(append(f"line {reflection.seed}"), notes=notes)
+
+
+class _Consolidator:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def consolidate(self, request: NotesInput) -> Sequence[str]:
+        self._world.ask_optimizer("consolidate")
+        return request.notes[-1:]
 
 
 class _Guidance:
@@ -127,20 +144,21 @@ class _Memory:
 @pytest.mark.parametrize(
     "scores", [(0.0,), (0.0, 0.0, 0.5), (0.0, 0.25, 0.25, 0.5, 0.0)], ids=["always 0.0", "0.0 at first", "up and down"]
 )
+@pytest.mark.parametrize("config", [EPOCHS, NOTING], ids=["without notes", "with notes"])
 async def test_a_run_broken_off_at_any_call_ends_as_if_it_had_not_been_and_asks_nothing_twice(
-    scores: tuple[float, ...],
+    scores: tuple[float, ...], config: TrainSkillConfig
 ) -> None:
     whole = World(scores)
-    expected = (await whole.train(EPOCHS)).value
-    assert {"reflect", "guidance", "memory"} <= set(whole.calls)
+    expected = (await whole.train(config)).value
+    assert {"reflect", "guidance", "memory", *(["consolidate"] if config is NOTING else [])} <= set(whole.calls)
     for number in range(1, len(whole.calls) + 1):
         world = World(scores, breaks_at=number)
         with pytest.raises((BrokenOffError, BaseExceptionGroup)):  # in a group when it happened in one
-            await world.train(EPOCHS)
+            await world.train(config)
         kept = await world.answers()
         world.calls.clear()
         world.breaks_at = 0
-        assert (await world.train(EPOCHS)).value == expected
+        assert (await world.train(config)).value == expected
         assert len(world.calls) == len(await world.answers() - kept)
         assert await world.answers() == await whole.answers()
 
@@ -178,3 +196,16 @@ async def test_an_optimizer_that_fails_in_every_role_ends_the_run_loudly_and_a_r
     assert (run.final_skill, run.memory, run.has_accepted_any) == (START, "", False)
     world.is_dead = False
     assert (await world.train(config)).value == (await World((0.0, 0.5)).train(config)).value
+
+
+async def test_what_an_outage_kept_out_of_the_notes_is_asked_for_again_with_the_next_steps() -> None:
+    config, rising = replace(NOTING, patience=3), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    expected = (await World(rising).train(config)).value
+    world = World(rising, dies_at="consolidate")
+    failure = (await world.train(config)).failure
+    assert failure is not None
+    assert failure.code == "skill_training.run.optimizer_failed"
+    interrupted = await world.run()
+    assert [record.fallbacks for record in interrupted.steps if record.is_of_notes] == [(), (), ("consolidate",)]
+    world.dies_at, world.is_dead = "", False
+    assert (await world.train(config)).value == expected

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
 from fakes import CatalogRunner, ScriptedProposer, append, rollout, training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import Patch
 from burnish.domain.forecast import CallForecast, ItemCounts, RolloutStage, forecast_calls
 from burnish.domain.gate import GateMetric, GateMode
@@ -21,7 +22,7 @@ ENDED = {StopReason.COMPLETED, StopReason.PATIENCE}
 OF_A_SPLIT = {
     "train": (RolloutStage.TRAIN, RolloutStage.HELD_IN),
     "slow": (RolloutStage.SLOW_UPDATE,),
-    "val": (RolloutStage.BASELINE, RolloutStage.CANDIDATES, RolloutStage.RESCORE),
+    "val": (RolloutStage.BASELINE, RolloutStage.CANDIDATES, RolloutStage.RESCORE, RolloutStage.NOTES),
     "final": (RolloutStage.FINAL,),
     "test": (RolloutStage.TEST,),
 }
@@ -52,6 +53,8 @@ CONFIGS = st.builds(
     update_mode=st.sampled_from([UpdateMode.PATCH, UpdateMode.FULL_REWRITE_MINIBATCH]),
     longitudinal_pair_policy=st.sampled_from(PairPolicy),
     one_shot_baseline=st.booleans(),
+    use_skill_aware_reflection=st.booleans(),
+    skill_aware_appendix_source=st.sampled_from(AppendixSource),
 )
 
 
@@ -70,7 +73,11 @@ class Scores:
 
 def answers(draw: st.DrawFn) -> list[Patch]:
     texts = st.sampled_from(["rule a", "rule b", "rule c", "rule d", "rule e"])
-    patch = st.lists(texts, max_size=2).map(lambda chosen: append(*chosen))
+    patch = st.builds(
+        lambda chosen, notes: replace(append(*chosen), notes=tuple(notes)),
+        st.lists(texts, max_size=2),
+        st.lists(texts, max_size=2),
+    )
     return draw(st.lists(patch, max_size=16))
 
 

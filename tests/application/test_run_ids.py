@@ -25,7 +25,7 @@ from burnish.application.ports import Claim
 from burnish.application.result import Failure, Result
 from burnish.application.runs import GetRun, ListRuns
 from burnish.application.train_skill import TrainSkill
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.domain.rollouts import RolloutBatch
 from burnish.domain.runs import TrainingRun
@@ -97,6 +97,9 @@ OTHERS: Mapping[str, object] = {
     "lr_control_mode": RateControl.NONE,
     "update_mode": UpdateMode.FULL_REWRITE_MINIBATCH,
     "longitudinal_pair_policy": PairPolicy.CHANGED,
+    "use_skill_aware_reflection": True,
+    "skill_aware_appendix_source": AppendixSource.FAILURE_ONLY,
+    "skill_aware_consolidate_threshold": 5,
     "max_skill_tokens": 100,
     "one_shot_baseline": True,
 }

@@ -290,6 +290,22 @@ async def test_gated_guidance_in_two_split_mode_is_compared_with_the_skill_it_wo
     assert "Be brief." not in run.final_skill
 
 
+async def test_gated_guidance_in_two_split_mode_is_compared_with_the_noted_skill() -> None:
+    """The step was rejected, but its notes changed the skill that its rollout was made with."""
+
+    def attempt(skill: str, item_id: str) -> Rollout:
+        if item_id.startswith("val"):
+            return rollout(item_id, 0.2)
+        return rollout(item_id, 0.4 if "Be brief." in skill else 0.8 if "Noted" in skill else 0.3)
+
+    bench = Bench(Patch(), Patch(notes=("Noted",)), runner=CatalogRunner(attempt))
+    config = replace(GATED, gate_mode=GateMode.TWO_SPLIT, use_skill_aware_reflection=True)
+    run = await bench.train(config)
+    assert [record.reason for record in run.steps] == ["no_patches", "no_patches", "notes", "gate"]
+    assert (run.steps[-1].action, run.steps[-1].held_in_score) == (GateAction.REJECT, 0.4)
+    assert "Be brief." not in run.final_skill
+
+
 # --- the message by itself -------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 from annotated_types import Ge, Le
 
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 
 DEFAULTS: dict[str, object] = {
@@ -36,6 +36,9 @@ DEFAULTS: dict[str, object] = {
     "slow_update_samples": 20,
     "slow_update_gate": False,
     "longitudinal_pair_policy": PairPolicy.MIXED,
+    "use_skill_aware_reflection": False,
+    "skill_aware_appendix_source": AppendixSource.BOTH,
+    "skill_aware_consolidate_threshold": 0,
     "recall_meta_skill": False,
     "promote_final": True,
     "eval_test": False,

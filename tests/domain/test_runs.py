@@ -29,6 +29,7 @@ def test_step_reasons_are_public_names() -> None:
         "optimizer_failed",
         "inconclusive",
         "forced",
+        "notes",
     }
 
 

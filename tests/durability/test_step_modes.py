@@ -9,11 +9,17 @@ from pathlib import Path
 
 import pytest
 from child_processes import Parent
-from http_runs import STEP, THREE_MINIBATCHES, Attempt, HttpRuns, with_workers
+from http_runs import NOTED_ROLLOUT, STEP, THREE_MINIBATCHES, Attempt, HttpRuns, with_workers
 from killed_runs import AFTER, BEFORE, small_task
+from ticket_server import ticket_models
 
 PATCH, SUGGESTIONS, WHOLE = "patch", "rewrite_from_suggestions", "full_rewrite_minibatch"
 FIXED, AUTONOMOUS, NONE = "fixed", "autonomous", "none"
+
+ALL_RULES = ("env.skill_init=house_rules.md", "optimizer.learning_rate=1", "optimizer.min_learning_rate=1")
+"""A skill with all rules already, so that every slip is a lapse."""
+SLIPPING = ticket_models(useful=0.0, useless=1.0, harmful=0.0, noise=0.4)
+"""An agent that slips often enough for notes, and for too many of them, in two steps; edits do not matter."""
 
 ONE_ANSWER_A_COMMIT = ("env.workers=1",)
 KILLS = ((26, AFTER), (10, BEFORE))
@@ -27,6 +33,7 @@ class Case:
     name: str
     options: tuple[str, ...]
     calls: frozenset[str]
+    aware: bool = False
 
 
 def step_case(mode: str, rate: str) -> Case:
@@ -44,23 +51,32 @@ def step_case(mode: str, rate: str) -> Case:
     return Case(f"{mode}-{rate}", (*STEP, *options), frozenset(calls))
 
 
-def epoch_case(*, gated: bool, remembers: bool) -> Case:
-    """A way to end an epoch, over two of them."""
+def epoch_case(*, gated: bool, remembers: bool, aware: bool = False) -> Case:
+    """A way to end an epoch, over two of them; an agent that slips is reminded, if lapses are told from defects."""
     options = (
         "train.num_epochs=2",
         "train.steps_per_epoch=1",
         "evaluation.eval_test=false",
         f"optimizer.slow_update_gate_with_selection={str(gated).lower()}",
         f"optimizer.use_meta_skill={str(remembers).lower()}",
+        f"optimizer.use_skill_aware_reflection={str(aware).lower()}",
+        f"optimizer.skill_aware_consolidate_threshold={int(aware)}",
     )
-    calls = {"reflect", "merge", "rank", "guidance", *(["memory"] if remembers else [])}
-    name = f"{'gated' if gated else 'forced'}-{'memory' if remembers else 'no memory'}"
-    return Case(name, (*STEP, *options), frozenset(calls))
+    noted = ["consolidate", NOTED_ROLLOUT] if aware else []
+    calls = {"reflect", "merge", "rank", "guidance", *(["memory"] if remembers else []), *noted}
+    name = f"{'gated' if gated else 'forced'}-{'memory' if remembers else 'no memory'}{'-notes' if aware else ''}"
+    all_options = (*STEP, *options, *(ALL_RULES if aware else ()))
+    return Case(name, all_options, frozenset(calls), aware=aware)
 
 
 CASES = [
     *(step_case(mode, rate) for mode in (PATCH, SUGGESTIONS, WHOLE) for rate in (FIXED, AUTONOMOUS, NONE)),
-    *(epoch_case(gated=gated, remembers=remembers) for gated in (False, True) for remembers in (True, False)),
+    *(
+        epoch_case(gated=gated, remembers=remembers, aware=aware)
+        for aware in (False, True)
+        for gated in (False, True)
+        for remembers in (True, False)
+    ),
 ]
 of_every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -80,7 +96,7 @@ def wholes(
 
     def whole(case: Case) -> tuple[HttpRuns, Attempt]:
         if case.name not in found:
-            runs = HttpRuns(parent, task, *case.options)
+            runs = HttpRuns(parent, task, *case.options, answer=SLIPPING if case.aware else None)
             attempt = runs.whole(tmp_path_factory.mktemp("whole") / "run", *with_workers(1))
             assert attempt.ended.status == 0, attempt.ended.text
             found[case.name] = runs, attempt

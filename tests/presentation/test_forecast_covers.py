@@ -80,3 +80,13 @@ async def test_the_forecast_covers_what_happens_and_is_of_use() -> None:
     assert above["rollouts"] <= 3
     assert above["optimizer_calls"] <= 2.5
     assert above["tokens"] <= 3
+
+
+async def test_the_forecast_covers_notes_their_consolidation_and_the_scoring_after_them() -> None:
+    noting = ["optimizer.use_skill_aware_reflection=true", "model.simulated.noise=0.3"]
+    seen = [
+        await trained([*varied(seed), *noting, f"optimizer.skill_aware_consolidate_threshold={seed % 3}"])
+        for seed in SEEDS
+    ]
+    for name in ("rollouts", "optimizer_calls", "tokens"):
+        assert all(each[name]["low"] <= each[name]["fact"] <= each[name]["high"] for each in seen), name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burnish.application.events import Applied, Event, PassScored, Stage, StepFinished
+from burnish.application.events import Applied, Event, PassScored, SlowUpdated, Stage, StepFinished
 from burnish.application.journal_keys import journal_key
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import StepReason, StepRecord
@@ -21,6 +21,8 @@ DECIDED = StepFinished(
     step=1,
     epoch=1,
 )
+
+COMPARED = SlowUpdated(run_id="r", analysis=None, step=1, epoch=1)
 
 TRAIN = journal_key("rollout", "train", "item", "1", "skill", "contents", "target")
 VALIDATION = journal_key("rollout", "val", "item", "0", "skill", "contents", "target")
@@ -39,6 +41,13 @@ VALIDATION = journal_key("rollout", "val", "item", "0", "skill", "contents", "ta
         (VALIDATION, (BASELINE, ROLLOUT, APPLIED), Place(step=1, epoch=1, stage="gate")),
         (TRAIN, (BASELINE, ROLLOUT, APPLIED), Place(step=1, epoch=1, stage="gate")),
         (TRAIN, (BASELINE, ROLLOUT, APPLIED, DECIDED), Place(step=2, epoch=1, stage="rollout")),
+        (VALIDATION, (BASELINE, ROLLOUT, APPLIED, DECIDED), Place(step=1, epoch=1, stage="notes")),
+        (
+            journal_key("consolidate", 1, "f", "d"),
+            (BASELINE, ROLLOUT, APPLIED, DECIDED),
+            Place(step=1, epoch=1, stage="notes"),
+        ),
+        (VALIDATION, (BASELINE, ROLLOUT, APPLIED, DECIDED, COMPARED), Place(step=1, epoch=1, stage="gate")),
         (
             journal_key("rollout", "train", "item", "2+1", "skill", "contents", "target"),
             (BASELINE, ROLLOUT, APPLIED, DECIDED),

@@ -71,6 +71,29 @@ async def told(*events: Event) -> list[str]:
             finished(action=GateAction.ACCEPT, reason=StepReason.FORCED, learning_rate=0),
             "  re-score    forced in, best stays: candidate 0.50 against 0.75",
         ),
+        (
+            finished(action=GateAction.ACCEPT, reason=StepReason.NOTES, learning_rate=0, notes_added=2, notes_total=5),
+            "  notes       2 new, 5 in all; forced in, best stays: candidate 0.50 against 0.75",
+        ),
+        (
+            finished(
+                action=GateAction.ACCEPT_NEW_BEST,
+                reason=StepReason.NOTES,
+                candidate_score=0.8,
+                notes_added=1,
+                notes_total=2,
+                notes_consolidated=3,
+            ),
+            "  notes       1 new, 2 in all, 3 saved by consolidation; forced in, new best: candidate 0.80 against 0.75",
+        ),
+        (
+            finished(reason=StepReason.TOO_LONG, notes_added=1, notes_total=1),
+            "  notes       1 new, 1 in all; left out: the candidate is longer than a skill may be",
+        ),
+        (
+            Reflected(run_id="r", step=2, epoch=1, proposed=1, notes=("a", "b")),
+            "  reflect     1 edit proposed, 2 notes",
+        ),
         (Reflected(run_id="r", step=2, epoch=1, proposed=0, code="some.code"), "  reflect     failed: some.code"),
         (SlowUpdated(run_id="r", step=2, epoch=1, analysis=None, code="some.code"), "  slow update failed: some.code"),
         (
@@ -95,8 +118,9 @@ async def test_a_terminal_gets_one_row_a_step() -> None:
         await table.emit(finished(action=None, reason=StepReason.INCONCLUSIVE, candidate_score=None))
         await table.emit(finished(candidate_score=None, ceiling=0.6))
         await table.emit(finished(action=GateAction.ACCEPT, reason=StepReason.FORCED, learning_rate=0))
+        await table.emit(finished(action=GateAction.ACCEPT, reason=StepReason.NOTES, notes_added=7))
     last = shown.getvalue().rpartition("candidate")[2]
-    for text in ("reject (gate)", "inconclusive", "<= 0.600", "accept (forced)", "slow"):
+    for text in ("reject (gate)", "inconclusive", "<= 0.600", "accept (forced)", "slow", "accept (notes)", "+7"):
         assert text in last
 
 

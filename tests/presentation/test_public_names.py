@@ -7,6 +7,7 @@ import inspect
 import burnish.api
 
 NAMES = [
+    "AppendixSource",
     "ApplyReport",
     "AuditLog",
     "BatchScore",
@@ -36,6 +37,8 @@ NAMES = [
     "MemoryWriter",
     "MergeInput",
     "MetaSkillUpdate",
+    "NoteConsolidator",
+    "NotesInput",
     "PairPolicy",
     "Patch",
     "PatchAggregator",

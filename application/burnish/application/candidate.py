@@ -1,4 +1,4 @@
-"""Judging a candidate skill: stage 6 of a step, and a gated slow update."""
+"""Judging a candidate skill (stage 6 of a step, a gated slow update), and measuring one that is forced in."""
 
 from __future__ import annotations
 
@@ -70,6 +70,15 @@ class Verdict:
             skill_characters=len(kept),
             compared_with=self.compared_with,
         )
+
+
+def adopted(state: TrainingState, verdict: Verdict) -> TrainingState:
+    """The state with the verdict's skill as the current one, if it was not refused; what was forced in is no progress."""
+    if verdict.skill is None or verdict.action is GateAction.REJECT:
+        return state
+    new_best = verdict.action is GateAction.ACCEPT_NEW_BEST
+    accepted = new_best or verdict.reason is StepReason.ACCEPTED
+    return state.adopt(verdict.skill, new_best=new_best, accepted=accepted)
 
 
 NO_ANSWERS = Verdict(action=None, reason=StepReason.INCONCLUSIVE, code=ErrorCode.ROLLOUT_CALL_FAILED.value)
@@ -165,4 +174,29 @@ async def judge_candidate(
         tried=validated.scored,
         lost=lost,
         gained=gained,
+    )
+
+
+async def force_candidate(
+    state: TrainingState, candidate: str, passes: CandidatePasses, *, reason: StepReason
+) -> Verdict:
+    """Take the candidate whatever it scores; it becomes the best only if it beats the best on the same items."""
+    validated = await passes.validate(candidate)
+    if is_inconclusive(validated.scored, state.config):
+        return replace(NO_ANSWERS, tried=validated.scored)
+    outcomes = validated.scored.outcomes
+    pairs = pair_scores(outcomes, None, state.best.outcomes)
+    hard, soft = pairs.candidate
+    config = state.config
+    score = project_score(hard, soft, config.gate_metric, config.mixed_weight)
+    best = 0.0 if pairs.best is None else project_score(*pairs.best, config.gate_metric, config.mixed_weight)
+    return Verdict(
+        action=GateAction.ACCEPT_NEW_BEST if pairs.items and score > best else GateAction.ACCEPT,
+        reason=reason,
+        hard=hard,
+        soft=soft,
+        score=score,
+        compared_with=best,
+        skill=ScoredSkill(candidate, outcomes),
+        tried=validated.scored,
     )

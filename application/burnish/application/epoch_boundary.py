@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from burnish.application.candidate import NO_ANSWERS, CandidatePasses, Verdict, is_inconclusive, judge_candidate
+from burnish.application.candidate import CandidatePasses, adopted, force_candidate, judge_candidate
 from burnish.application.events import MemoryUpdated, SlowUpdated, Stage
 from burnish.application.log import get_logger
 from burnish.application.mediator import Publisher, Sender
@@ -17,9 +17,8 @@ from burnish.application.result import ENDING_CODES, Result
 from burnish.application.slow_update import SlowUpdate
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.telling import pass_scored
-from burnish.application.training_state import ScoredSkill, TrainingState
+from burnish.application.training_state import TrainingState
 from burnish.domain.epochs import SlowUpdateAnalysis
-from burnish.domain.gate import GateAction, pair_scores, project_score
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, RegionKind, read_region, replace_region
 from burnish.domain.runs import StepReason
 
@@ -107,40 +106,14 @@ async def _apply_guidance(state: TrainingState, guidance: str, trained: Pass, po
         return state
     with ports.telemetry.stage(Stage.GATE):
         if state.config.slow_update_gate:
-            accepted = state.records[-1].action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}
-            verdict = await judge_candidate(state, candidate, trained, ports.passes, of_current=not accepted)
+            changed = any(record.step == state.step and record.is_accepted for record in state.records)
+            verdict = await judge_candidate(state, candidate, trained, ports.passes, of_current=not changed)
         else:
-            verdict = await _force(state, candidate, ports.passes)
+            verdict = await force_candidate(state, candidate, ports.passes, reason=StepReason.FORCED)
     await ports.publisher.publish(pass_scored(state, Stage.GATE, verdict.tried, text=candidate))
-    if verdict.skill is not None and verdict.action is not GateAction.REJECT:
-        new_best = verdict.action is GateAction.ACCEPT_NEW_BEST
-        accepted = new_best or verdict.reason is StepReason.ACCEPTED
-        state = state.adopt(verdict.skill, new_best=new_best, accepted=accepted)
+    state = adopted(state, verdict)
     record = verdict.record(step=state.step, epoch=state.epoch, kept=state.current.text)
     return replace(state, records=(*state.records, record))
-
-
-async def _force(state: TrainingState, candidate: str, passes: CandidatePasses) -> Verdict:
-    """Take the candidate whatever it scores; it becomes the best only if it beats the best on the same items."""
-    validated = await passes.validate(candidate)
-    if is_inconclusive(validated.scored, state.config):
-        return replace(NO_ANSWERS, tried=validated.scored)
-    outcomes = validated.scored.outcomes
-    pairs = pair_scores(outcomes, None, state.best.outcomes)
-    hard, soft = pairs.candidate
-    config = state.config
-    score = project_score(hard, soft, config.gate_metric, config.mixed_weight)
-    best = 0.0 if pairs.best is None else project_score(*pairs.best, config.gate_metric, config.mixed_weight)
-    return Verdict(
-        action=GateAction.ACCEPT_NEW_BEST if pairs.items and score > best else GateAction.ACCEPT,
-        reason=StepReason.FORCED,
-        hard=hard,
-        soft=soft,
-        score=score,
-        compared_with=best,
-        skill=ScoredSkill(candidate, outcomes),
-        tried=validated.scored,
-    )
 
 
 async def extend_memory(

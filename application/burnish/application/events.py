@@ -15,7 +15,7 @@ _DETAIL = {"detail": True}
 
 
 class Stage(StrEnum):
-    """The six stages of a step, and the passes outside of it."""
+    """The six stages of a step, the writing of its notes, and the passes outside of it."""
 
     BASELINE = "baseline"
     ROLLOUT = "rollout"
@@ -24,6 +24,7 @@ class Stage(StrEnum):
     SELECT = "select"
     APPLY = "apply"
     GATE = "gate"
+    NOTES = "notes"
     SLOW_UPDATE = "slow_update"
     META_SKILL = "meta_skill"
     PROMOTE_FINAL = "promote_final"
@@ -69,10 +70,11 @@ class PassScored(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reflected(Event):
-    """The optimizer answered, or failed with `code`."""
+    """The optimizer answered, or failed with `code`; `notes` are those that were wanted."""
 
     proposed: int
     code: str | None = None
+    notes: tuple[str, ...] = ()
     patches: tuple[Patch, ...] = field(default=(), repr=False, metadata=_DETAIL)
 
 
@@ -104,7 +106,7 @@ class Applied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished(Event):
-    """A step, or a slow update that changed the skill, was decided; scores and the current skill are those after it."""
+    """A step, its notes, or a slow update was decided; scores and the current skill are those after it."""
 
     record: StepRecord
     current_score: float | None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -23,6 +23,8 @@ from burnish.application.optimizer_ports import (
     GuidanceWriter,
     MemoryWriter,
     MergeInput,
+    NoteConsolidator,
+    NotesInput,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -131,6 +133,9 @@ _MERGE = _Role("merge", lambda: TypeAdapter(_Kept[Patch]), ErrorCode.PROPOSER_CA
 _RATE = _Role("rate", lambda: TypeAdapter(_Kept[RateDecision]), ErrorCode.PROPOSER_CALL_FAILED)
 _RANK = _Role("rank", lambda: TypeAdapter(_Kept[Ranking]), ErrorCode.PROPOSER_CALL_FAILED)
 _REWRITE = _Role("rewrite", lambda: TypeAdapter(_Kept[Rewrite]), ErrorCode.PROPOSER_CALL_FAILED)
+_NOTES: _Role[tuple[str, ...]] = _Role(
+    "consolidate", lambda: TypeAdapter(_Kept[tuple[str, ...]]), ErrorCode.PROPOSER_CALL_FAILED
+)
 _GUIDANCE = _Role("guidance", lambda: TypeAdapter(_Kept[str]), ErrorCode.UNEXPECTED)
 _MEMORY = _Role("memory", lambda: TypeAdapter(_Kept[str]), ErrorCode.UNEXPECTED)
 
@@ -257,10 +262,32 @@ class JournaledRewriter:
         return await _REWRITE.ask(self._rewriter, _step_position(active_journal()), (request,), call)
 
 
+class JournaledNoteConsolidator:
+    """Asks once for each position and request."""
+
+    def __init__(self, consolidator: NoteConsolidator, secrets: Sequence[str] = ()) -> None:
+        self._consolidator = consolidator
+        self._secrets = tuple(secrets)
+
+    async def consolidate(self, request: NotesInput) -> tuple[str, ...]:
+        """The notes, fit to be kept."""
+
+        async def call() -> tuple[str, ...]:
+            notes: object = await self._consolidator.consolidate(request)
+            if not isinstance(notes, list | tuple):
+                raise TypeError(f"a consolidator returns a sequence of str, not {type(notes).__name__}")
+            given = cast("Sequence[object]", notes)
+            return tuple(fit_to_keep(_checked_text(note), self._secrets) for note in given)
+
+        position = _epoch_position(active_journal())  # errors count for the next step, the request's seed for its own
+        return await _NOTES.ask(self._consolidator, position, (request,), call)
+
+
 def journaled(optimizer: Optimizer, *, secrets: Sequence[str] = (), analyst_workers: int = 16) -> Optimizer:
     """The optimizer, each role asked through the journal; at most so many analysts and merges are called at once."""
     slot = asyncio.Semaphore(analyst_workers)
     merger, chooser, ranker, rewriter = optimizer.merger, optimizer.rate_chooser, optimizer.ranker, optimizer.rewriter
+    consolidator = optimizer.note_consolidator
     return Optimizer(
         proposer=JournaledProposer(optimizer.proposer, secrets, slot),
         aggregator=JournaledAggregator(optimizer.aggregator),
@@ -269,6 +296,7 @@ def journaled(optimizer: Optimizer, *, secrets: Sequence[str] = (), analyst_work
         rate_chooser=None if chooser is None else JournaledRateChooser(chooser, secrets),
         ranker=None if ranker is None else JournaledRanker(ranker, secrets),
         rewriter=None if rewriter is None else JournaledRewriter(rewriter, secrets),
+        note_consolidator=None if consolidator is None else JournaledNoteConsolidator(consolidator, secrets),
     )
 
 

@@ -120,7 +120,7 @@ class _Merging:
 
 
 def _of_use(patches: Sequence[Patch], mode: UpdateMode) -> tuple[Patch, ...]:
-    """The patches with the edits that can be used in this mode; those without any are left out."""
+    """The patches with the edits that can be used in this mode; those without any, and all notes, are left out."""
     ops = _OPS[mode]
-    used = (replace(patch, edits=tuple(edit for edit in patch.edits if edit.op in ops)) for patch in patches)
+    used = (replace(patch, edits=tuple(edit for edit in patch.edits if edit.op in ops), notes=()) for patch in patches)
     return tuple(patch for patch in used if patch.edits)

@@ -12,6 +12,7 @@ from burnish.application.log import get_logger
 from burnish.application.optimizer_ports import (
     EditRanker,
     EditSelector,
+    NoteConsolidator,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -41,6 +42,7 @@ class Optimizer:
     ranker: EditRanker | None = None
     rate_chooser: RateChooser | None = None
     rewriter: SkillRewriter | None = None
+    note_consolidator: NoteConsolidator | None = None
 
     def missing_roles(self, config: TrainSkillConfig) -> tuple[str, ...]:
         """Names of the roles that these settings need, and that nobody plays."""
@@ -48,6 +50,7 @@ class Optimizer:
             "rate_chooser": config.lr_control_mode is RateControl.AUTONOMOUS
             and config.update_mode is not UpdateMode.FULL_REWRITE_MINIBATCH,
             "rewriter": config.update_mode is UpdateMode.REWRITE_FROM_SUGGESTIONS,
+            "note_consolidator": config.use_skill_aware_reflection and config.skill_aware_consolidate_threshold > 0,
         }
         return tuple(role for role, is_needed in needed.items() if is_needed and getattr(self, role) is None)
 

@@ -43,7 +43,8 @@ class ReflectionInput:
 
     `edit_budget` is the most edits this step will keep (None: no limit, or outside of a run). `update_mode` says what is
     wanted: edits, suggestions (`EditOp.SUGGEST`), or one whole new skill (`EditOp.REWRITE`). `tried` is what earlier steps
-    of the epoch tried in vain. `seed` is this call's seed.
+    of the epoch tried in vain. `seed` is this call's seed. `wants_notes`: execution lapses, failures that the skill as it is
+    would have prevented, are wanted as the patch's notes and not as edits.
     """
 
     current_skill: str
@@ -55,6 +56,7 @@ class ReflectionInput:
     focus: Focus = Focus.MIXED
     update_mode: UpdateMode = UpdateMode.PATCH
     tried: tuple[TriedStep, ...] = ()
+    wants_notes: bool = False
 
 
 @runtime_checkable
@@ -62,7 +64,7 @@ class PatchProposer(Protocol):
     """Reads rollouts and proposes edits."""
 
     async def propose(self, reflection: ReflectionInput) -> Patch | None:
-        """Edits, or an empty patch; None counts as a failure. May be called concurrently."""
+        """Edits and, if they are wanted, notes, or an empty patch; None counts as a failure. May be called concurrently."""
         ...
 
 
@@ -193,6 +195,25 @@ class SkillRewriter(Protocol):
 
     async def rewrite(self, request: RewriteInput, /) -> Rewrite:
         """The new skill."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotesInput:
+    """The notes of a skill's appendix, the newest last: too many of them. `threshold` is how many there may be."""
+
+    current_skill: str
+    notes: tuple[str, ...]
+    threshold: int
+    seed: int = 0
+
+
+@runtime_checkable
+class NoteConsolidator(Protocol):
+    """Makes fewer notes of many."""
+
+    async def consolidate(self, request: NotesInput, /) -> Sequence[str]:
+        """The notes that are to stand in place of all; used only if they are fewer and none is blank."""
         ...
 
 

@@ -10,7 +10,8 @@ from burnish.application.passes import Pass
 from burnish.application.reflect_on_failures import ask_proposer
 from burnish.application.result import ErrorCode
 from burnish.application.training_state import TrainingState
-from burnish.domain.config import RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.appendix import fit_notes
+from burnish.domain.config import AppendixSource, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.edits import EditSource, Patch
 from burnish.domain.minibatches import Minibatch, split_minibatches
 from burnish.domain.rollouts import batch_seed
@@ -21,10 +22,14 @@ _FOCUS = {EditSource.FAILURE: Focus.FAILURES, EditSource.SUCCESS: Focus.SUCCESSE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """What the analysts answered, in the order of their minibatches; `code` when there were some and all failed."""
+    """What the analysts answered, in the order of their minibatches; `code` when there were some and all failed.
+
+    `notes` are those that were wanted, each once, fit to stand in an appendix.
+    """
 
     from_failures: tuple[Patch, ...] = ()
     from_successes: tuple[Patch, ...] = ()
+    notes: tuple[str, ...] = ()
     asked: int = 0
     failed: int = 0
     code: str | None = None
@@ -51,14 +56,18 @@ async def propose_edits(state: TrainingState, rollouts: Pass, optimizer: Optimiz
     answers = await together([or_code(ask_proposer(optimizer.proposer, request)) for request in requests])
     patches: dict[EditSource, list[Patch]] = {source: [] for source in EditSource}
     codes: list[ErrorCode] = []
+    notes: list[str] = []
     for minibatch, answer in zip(minibatches, answers, strict=True):
         if isinstance(answer, ErrorCode):
             codes.append(answer)
         else:
-            patches[minibatch.source].append(_sourced(answer, minibatch))
+            patch = _sourced(answer, minibatch, config)
+            notes.extend(patch.notes)
+            patches[minibatch.source].append(patch)
     return Proposals(
         from_failures=tuple(patches[EditSource.FAILURE]),
         from_successes=tuple(patches[EditSource.SUCCESS]),
+        notes=fit_notes(notes),
         asked=len(answers),
         failed=len(codes),
         code=codes[0].value if codes and len(codes) == len(answers) else None,
@@ -96,10 +105,17 @@ def _request(state: TrainingState, minibatch: Minibatch, index: int) -> Reflecti
         focus=_FOCUS[minibatch.source],
         update_mode=config.update_mode,
         tried=state.tried,
+        wants_notes=_wants_notes(minibatch.source, config),
     )
 
 
-def _sourced(patch: Patch, minibatch: Minibatch) -> Patch:
-    """The patch, whose edits know where they come from when the proposer did not say."""
+def _wants_notes(source: EditSource, config: TrainSkillConfig) -> bool:
+    is_of_use = source is EditSource.FAILURE or config.skill_aware_appendix_source is AppendixSource.BOTH
+    return config.use_skill_aware_reflection and is_of_use
+
+
+def _sourced(patch: Patch, minibatch: Minibatch, config: TrainSkillConfig) -> Patch:
+    """The patch, whose edits know where they come from when the proposer did not say; without notes nobody wants."""
+    notes = patch.notes if _wants_notes(minibatch.source, config) else ()
     edits = tuple(replace(edit, source=edit.source or minibatch.source) for edit in patch.edits)
-    return replace(patch, edits=edits)
+    return replace(patch, edits=edits, notes=notes)

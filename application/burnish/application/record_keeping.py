@@ -16,8 +16,8 @@ from burnish.application.training_state import TrainingState
 from burnish.domain.gate import GateAction
 from burnish.domain.runs import Checkpoint, StepReason, StepRecord
 
-_GATED = frozenset({StepReason.ACCEPTED, StepReason.GATE, StepReason.FORCED})
-"""Reasons of steps whose candidate was put to the gate, or forced past it."""
+_GATED = frozenset({StepReason.ACCEPTED, StepReason.GATE, StepReason.FORCED, StepReason.NOTES})
+"""Reasons of records whose candidate was put to the gate, or forced past it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class KeepingPorts:
 async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -> None:
     """Store and tell what `state` has over `kept`; raises PortError when progress cannot be kept."""
     for place in range(len(kept.records), len(state.records)):
-        record, before = state.records[place], state.records[place - 1] if place else None
+        record, before = state.records[place], state.records[max(place - 2, 0) : place]
         await ask_store(ports.runs.append(state.run_id, place, record))
         if record.action is not None and record.reason in _GATED and not _would_hide(before, record):
             await _save_checkpoint(state, record, record.action, ports)
@@ -53,9 +53,12 @@ async def keep(kept: TrainingState, state: TrainingState, ports: KeepingPorts) -
     await ask_store(ports.runs.save(state.as_run(None)))
 
 
-def _would_hide(before: StepRecord | None, record: StepRecord) -> bool:
-    """Whether a slow update's snapshot would take the place of its step's, perhaps the best one, without being better."""
-    of_same_step = before is not None and before.step == record.step and before.reason in _GATED
+def _would_hide(before: tuple[StepRecord, ...], record: StepRecord) -> bool:
+    """Whether the snapshot would take the place of one of the same step, perhaps the best one, without being better.
+
+    `before` are the two records before it: a step has its own, one of its notes, and one of a slow update at most.
+    """
+    of_same_step = any(other.step == record.step and other.reason in _GATED for other in before)
     return of_same_step and record.action is not GateAction.ACCEPT_NEW_BEST
 
 

@@ -91,7 +91,8 @@ def fit_patch(patch: Patch, secrets: Sequence[str]) -> Patch:
         replace(edit, content=fit_to_keep(edit.content, secrets), target=fit_to_keep(edit.target, secrets))
         for edit in patch.edits
     )
-    return Patch(edits, fit_to_keep(patch.reasoning, secrets))
+    notes = tuple(fit_to_keep(note, secrets) for note in patch.notes)
+    return Patch(edits, fit_to_keep(patch.reasoning, secrets), notes)
 
 
 def checked_patch(patch: Patch) -> Patch:
@@ -107,6 +108,8 @@ def _is_patch(patch: object) -> bool:
         isinstance(patch, Patch)
         and isinstance(patch.reasoning, str)
         and isinstance(patch.edits, tuple)
+        and isinstance(patch.notes, tuple)
+        and all(isinstance(note, str) for note in patch.notes)
         and all(
             isinstance(edit, Edit)
             and isinstance(edit.op, EditOp)

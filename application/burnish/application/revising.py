@@ -47,7 +47,7 @@ async def revise(state: TrainingState, chosen: Patch, optimizer: Optimizer, note
         skill=report.content,
         applied=applied,
         failed=failed,
-        is_too_long=_is_too_long(report.content, current, state.config.max_skill_tokens),
+        is_too_long=is_too_long(report.content, current, state.config.max_skill_tokens),
     )
 
 
@@ -62,7 +62,7 @@ async def _rewrite(state: TrainingState, chosen: Patch, rewriter: SkillRewriter)
     return (await rewriter.rewrite(request)).skill
 
 
-def _is_too_long(candidate: str, current: str, max_tokens: int | None) -> bool:
+def is_too_long(candidate: str, current: str, max_tokens: int | None) -> bool:
     """Whether no skill may be so long; under a limit of the run's own, a skill that is too long already may shrink."""
     if len(candidate) > MAX_SKILL_CHARACTERS:
         return True

@@ -40,7 +40,7 @@ from burnish.application.store_calls import ask_store
 from burnish.application.telemetry import StageTelemetry
 from burnish.application.telling import pass_scored
 from burnish.application.training_state import ScoredSkill, TrainingState
-from burnish.application.training_step import Judge, StepPorts, training_step
+from burnish.application.training_step import Judge, StepPorts, decided_step, noted_step
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import MAX_SKILL_CHARACTERS, markers_are_balanced
 from burnish.domain.runs import StopReason, TrainingRun, is_run_id
@@ -247,8 +247,12 @@ class _Training:
                 # 1 rollout, with the baseline beside the first one
                 state, trained = await self._rollout(state, passes, epoch=epoch, step=step)
                 # 2 to 6
-                state = await training_step(state, trained, step_ports)
+                state = await decided_step(state, trained, step_ports)
                 yield state
+                if state.lapses:
+                    self._journal.step = state.step + 1  # as below
+                    state = await noted_step(state, step_ports)
+                    yield state
                 if state.patience_is_over or state.consecutive_inconclusive == INCONCLUSIVE_STEPS:
                     return
             self._journal.step = state.step + 1  # an outage that begins here is forgotten with the next step's errors

@@ -34,7 +34,8 @@ class TrainingState:
     `schedule_step` (0-based) and `total_steps` set the learning rate. `consecutive_failures` counts those among the
     `consecutive_rejects` in which the optimizer failed, `answered_steps` those in which the optimizer had rollouts to
     read and gave a readable answer.
-    `tried` is what steps of this epoch tried in vain. Step and epoch count from 1, and are 0 before the first.
+    `tried` is what steps of this epoch tried in vain, `lapses` are the step's notes that are not in the skill yet. Step
+    and epoch count from 1, and are 0 before the first.
     """
 
     run_id: str
@@ -57,6 +58,7 @@ class TrainingState:
     answered_steps: int = 0
     memory: str = ""
     tried: tuple[TriedStep, ...] = ()
+    lapses: tuple[str, ...] = ()
     records: tuple[StepRecord, ...] = ()
     promoted_final: bool = False
     test: ScoresOnTest | None = None

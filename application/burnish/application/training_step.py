@@ -11,6 +11,7 @@ from burnish.application.choosing import choose_edits
 from burnish.application.events import Aggregated, Applied, Reflected, Selected, Stage
 from burnish.application.mediator import Publisher
 from burnish.application.merging import merge_patches
+from burnish.application.noting import write_notes
 from burnish.application.optimizer import Optimizer, StepNotes
 from burnish.application.passes import Pass
 from burnish.application.proposing import Proposals, propose_edits
@@ -42,7 +43,17 @@ class StepPorts:
 
 
 async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) -> TrainingState:
-    """Stages 2 to 6 of a step.
+    """Stages 2 to 6 of a step, and then its notes: one more record of the step, or two. Raises as `decided_step`."""
+    return await noted_step(await decided_step(state, rollouts, ports), ports)
+
+
+async def noted_step(state: TrainingState, ports: StepPorts) -> TrainingState:
+    """The state with a decided step's notes in the skill. Raises as `decided_step`."""
+    return await write_notes(state, ports.optimizer, ports.passes, publisher=ports.publisher, telemetry=ports.telemetry)
+
+
+async def decided_step(state: TrainingState, rollouts: Pass, ports: StepPorts) -> TrainingState:
+    """Stages 2 to 6 of a step; what it noted waits in the state's `lapses`.
 
     Raises NotConfiguredError, or PortError for a runner that breaks its contract and for a call that was not made or not
     kept; everything else is a recorded reject.
@@ -55,7 +66,15 @@ async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) 
     # 2 reflect
     with telemetry.stage(Stage.REFLECT):
         proposals = await propose_edits(state, rollouts, ports.optimizer)
-    await tell(Reflected(**at, proposed=proposals.edits, code=proposals.code, patches=proposals.patches))
+    await tell(
+        Reflected(
+            **at,
+            proposed=proposals.edits,
+            code=proposals.code,
+            notes=proposals.notes,
+            patches=proposals.patches,
+        )
+    )
     # 3 aggregate
     with telemetry.stage(Stage.AGGREGATE):
         merged = await merge_patches(state, proposals, ports.optimizer, notes)
@@ -90,8 +109,10 @@ async def training_step(state: TrainingState, rollouts: Pass, ports: StepPorts) 
         merged=len(merged.edits),
         fallbacks=tuple(dict.fromkeys(notes.fallbacks)),
         rate_reasoning=chosen.reasoning,
+        lapses=len(proposals.notes),
     )
-    return _decided(state, verdict, counts, _tried(state, verdict, revision))
+    decided = _decided(state, verdict, counts, _tried(state, verdict, revision))
+    return decided if verdict.action is None else replace(decided, lapses=proposals.notes)
 
 
 class _At(TypedDict):
@@ -115,6 +136,7 @@ class _Counts(TypedDict, total=False):
     merged: int
     fallbacks: tuple[str, ...]
     rate_reasoning: str
+    lapses: int
 
 
 def _decided(

@@ -45,6 +45,15 @@ class PairPolicy(StrEnum):
     """Those that failed or succeeded twice."""
 
 
+class AppendixSource(StrEnum):
+    """Whose notes go into a skill's appendix (system B's `skill_aware_appendix_source`)."""
+
+    BOTH = "both"
+    """Those of all analysts."""
+    FAILURE_ONLY = "failure_only"
+    """Those of analysts who read failures."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSkillConfig:
     """How a skill is trained; the first dozen settings are system A's, the rest system B's.
@@ -99,6 +108,11 @@ class TrainSkillConfig:
     slow_update_gate: bool = False
     """Put the slow update's guidance through the gate instead of forcing it in."""
     longitudinal_pair_policy: PairPolicy = PairPolicy.MIXED
+    use_skill_aware_reflection: bool = False
+    """Tell execution lapses from defects of the skill: lapses become notes in its appendix."""
+    skill_aware_appendix_source: AppendixSource = AppendixSource.BOTH
+    skill_aware_consolidate_threshold: Annotated[int, Ge(0)] = 0
+    """Notes above which the optimizer is asked for fewer; 0: never."""
     recall_meta_skill: bool = False
     """Start with the memory of the latest run of the same skill."""
     promote_final: bool = True

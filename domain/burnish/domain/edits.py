@@ -72,10 +72,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Edits in the order they are to be applied, with the proposer's reasons."""
+    """Edits in the order they are to be applied, with the proposer's reasons.
+
+    `notes` remind the agent of rules that the skill has and that were not followed: execution lapses, no edits.
+    """
 
     edits: tuple[Edit, ...] = ()
     reasoning: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

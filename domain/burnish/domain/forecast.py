@@ -38,6 +38,8 @@ class RolloutStage(StrEnum):
     """Both epochs' skills on sampled train items."""
     RESCORE = "rescore"
     """A skill with new guidance, on the selection set."""
+    NOTES = "notes"
+    """A skill with new notes, on the selection set."""
     FINAL = "final"
     """Final and best skill afresh on the selection set."""
     TEST = "test"
@@ -119,21 +121,24 @@ def forecast_calls(
             split=VALIDATION, items=validation, passes=passes, repeats=config.repeats, blocks=max(blocks, 1)
         )
 
+    noted = steps if config.use_skill_aware_reflection else 0
     gated_guidance = slow.high if config.slow_update_gate else 0
+    held_in = steps + gated_guidance * (2 if noted else 1)  # a skill with notes has not been tried on the step's items
     baseline = int(config.evaluate_baseline)
     stages = {
         RolloutStage.BASELINE: on_validation(Range(baseline, baseline)),
         RolloutStage.TRAIN: on_train(ran),
         RolloutStage.CANDIDATES: on_validation(Range(0, steps)),
-        RolloutStage.HELD_IN: on_train(Range(0, (steps + gated_guidance) * two_split)),
+        RolloutStage.HELD_IN: on_train(Range(0, held_in * two_split)),
         RolloutStage.SLOW_UPDATE: _compared(config, slow, items.train),
         RolloutStage.RESCORE: on_validation(Range(0, slow.high)),
+        RolloutStage.NOTES: on_validation(Range(0, noted)),
         RolloutStage.FINAL: StageForecast(
             split=VALIDATION,
             items=validation,
             passes=Range(0, 2 * (config.promote_final and _may_part(config, epochs))),
         ),
-        RolloutStage.TEST: StageForecast(split=TEST, items=items.test, passes=_tested(config, slow.high)),
+        RolloutStage.TEST: StageForecast(split=TEST, items=items.test, passes=_tested(config, slow.high + noted)),
     }
     step = calls_a_step(config, batch, asks=asks, by_model=by_model)
     optimizer = {stage: Range(ran.low * calls.low, ran.high * calls.high) for stage, calls in step.items()}
@@ -162,14 +167,17 @@ def _compared(config: TrainSkillConfig, slow: Range[int], train: int) -> StageFo
 
 
 def _may_part(config: TrainSkillConfig, epochs: int) -> bool:
-    """Whether current and best skill can differ: after a forced slow update, or where a tie on validation can pass."""
+    """Whether current and best skill can differ: where something is forced in, or where a tie on validation can pass."""
     is_forced = config.use_slow_update and epochs > 1 and not config.slow_update_gate
-    return is_forced or config.gate_mode == GateMode.TWO_SPLIT
+    return is_forced or config.use_skill_aware_reflection or config.gate_mode == GateMode.TWO_SPLIT
 
 
-def _tested(config: TrainSkillConfig, slow_updates: int) -> Range[int]:
-    """Different texts among initial, best and final skill: no more than there were changes, and one; and a rewrite."""
+def _tested(config: TrainSkillConfig, forced: int) -> Range[int]:
+    """Different texts among initial, best and final skill: no more than there were changes, and one; and a rewrite.
+
+    `forced` changes may come beside those of the steps.
+    """
     if not config.eval_test:
         return NOTHING
     names = 3 if _may_part(config, config.epochs) else 2
-    return Range(1, min(names, 1 + config.total_steps + slow_updates) + config.one_shot_baseline)
+    return Range(1, min(names, 1 + config.total_steps + forced) + config.one_shot_baseline)

@@ -22,6 +22,8 @@ class OptimizerStage(StrEnum):
     RATE = "rate"
     RANK = "rank"
     REWRITE = "rewrite"
+    CONSOLIDATE = "consolidate"
+    """Fewer notes for the appendix."""
     GUIDANCE = "guidance"
     """The slow update's."""
     MEMORY = "memory"
@@ -43,12 +45,14 @@ def calls_a_step(
     ranks = by_model and not is_whole and config.lr_control_mode is not RateControl.NONE
     rates = not is_whole and config.lr_control_mode is RateControl.AUTONOMOUS
     rewrites = config.update_mode is UpdateMode.REWRITE_FROM_SUGGESTIONS
+    consolidates = config.use_skill_aware_reflection and config.skill_aware_consolidate_threshold > 0
     return {
         OptimizerStage.REFLECT: Range(analysts.low, analysts.high * asks),
         OptimizerStage.MERGE: Range(0, merges * asks),
         OptimizerStage.RATE: Range(0, rates * asks),
         OptimizerStage.RANK: Range(0, ranks * asks),
         OptimizerStage.REWRITE: Range(0, rewrites * asks),
+        OptimizerStage.CONSOLIDATE: Range(0, consolidates * asks),
     }
 
 

@@ -14,20 +14,23 @@ def aggregate(patches: Iterable[Patch | None]) -> Patch:
     """Merge patches: equal edits become one and their support adds up (system A).
 
     Edits are equal when op, target and content agree, white space at the end ignored. The first one's place and text
-    stay. Missing support counts as 1; a merge raises the merge level by one. None entries are skipped.
+    stay. Missing support counts as 1; a merge raises the merge level by one. None entries are skipped. Notes stay, in
+    their order.
     """
     merged: dict[tuple[EditOp, str, str], Edit] = {}
     reasons: list[str] = []
+    notes: list[str] = []
     for patch in patches:
         if patch is None:
             continue
+        notes.extend(patch.notes)
         if patch.reasoning.strip():
             reasons.append(patch.reasoning)
         for edit in patch.edits:
             key = _key(edit)
             earlier = merged.get(key)
             merged[key] = _counted(edit) if earlier is None else _merge(earlier, edit)
-    return Patch(tuple(merged.values()), REASONING_SEPARATOR.join(reasons))
+    return Patch(tuple(merged.values()), REASONING_SEPARATOR.join(reasons), tuple(notes))
 
 
 def deduplicate(patches: Iterable[Patch]) -> tuple[Patch, ...]:
@@ -37,9 +40,8 @@ def deduplicate(patches: Iterable[Patch]) -> tuple[Patch, ...]:
     """
     first: dict[tuple[EditOp, str, str], tuple[int, int]] = {}
     kept: list[list[Edit]] = []
-    reasons: list[str] = []
-    for patch in patches:
-        reasons.append(patch.reasoning)
+    given = tuple(patches)
+    for patch in given:
         kept.append([])
         for edit in patch.edits:
             key = _key(edit)
@@ -49,7 +51,7 @@ def deduplicate(patches: Iterable[Patch]) -> tuple[Patch, ...]:
                 continue
             place, index = first[key]
             kept[place][index] = _merge(kept[place][index], edit)
-    return tuple(Patch(tuple(edits), reason) for edits, reason in zip(kept, reasons, strict=True) if edits)
+    return tuple(replace(patch, edits=tuple(edits)) for patch, edits in zip(given, kept, strict=True) if edits)
 
 
 def select_top_k(patch: Patch, k: int) -> Patch:

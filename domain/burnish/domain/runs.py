@@ -36,6 +36,8 @@ class StepReason(StrEnum):
     """Too many items had no answer: no decision."""
     FORCED = "forced"
     """A slow update that was not put to the gate."""
+    NOTES = "notes"
+    """Notes went into the skill's appendix, measured but not put to the gate."""
 
 
 class StopReason(StrEnum):
@@ -51,15 +53,21 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step, or one slow update that changed the skill (reason forced, or accepted and gate when gated).
+    """One step; its notes, if they would change the skill; or a slow update that would.
+
+    Of a step, its own record comes first. That of notes has `notes_added` above 0 and the reason notes, too_long or
+    inconclusive, that of a slow update the reason forced or inconclusive, or accepted and gate when gated.
 
     `step` and `epoch` count from 1. `action` is None for an inconclusive step; `code` is the failure code of one that
     went wrong. `proposed`, `selected`, `applied` and `failed` are numbers of edits. Scores are None when not measured: a
     candidate that was stopped early has no `candidate_score` but the `ceiling` it could still have reached.
     `skill_hash` and `skill_characters` are those of the current skill after the step; `compared_with` is the score the
-    candidate had to beat: the current skill's on the same items, of a forced slow update the best's. `analysts` are
-    calls of the proposer, `merged` the edits all of them came to; `fallbacks` names the roles (merge, rate, rank) that
-    failed, so that a rule was followed; `rate_reasoning` is the optimizer's, where it chose the learning rate.
+    candidate had to beat: the current skill's on the same items, of a forced slow update and of notes the best's.
+    `analysts` are calls of the proposer, `merged` the edits all of them came to; `fallbacks` names the roles (merge, rate,
+    rank, consolidate) that failed, so that a rule was followed; `rate_reasoning` is the optimizer's, where it chose the
+    learning rate. `lapses` are the notes the analysts came to, each once. In the record of notes, `notes_added` are those
+    the appendix did not have, `notes_total` all of them in the skill that was measured, and `notes_consolidated` those that
+    a consolidation saved.
     """
 
     step: int
@@ -85,6 +93,20 @@ class StepRecord:
     merged: int = 0
     fallbacks: tuple[str, ...] = ()
     rate_reasoning: str = ""
+    lapses: int = 0
+    notes_added: int = 0
+    notes_total: int = 0
+    notes_consolidated: int = 0
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether it gave the run another current skill."""
+        return self.action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}
+
+    @property
+    def is_of_notes(self) -> bool:
+        """Whether it tells what became of a step's notes, and not of its edits or of a slow update."""
+        return self.notes_added > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,15 @@ LONGEST_SKILL = MAX_SKILL_CHARACTERS // CHARACTERS_A_TOKEN
 GUIDANCE_TOKENS = 100
 """Of a slow update's guidance, with its markers: the default writer's has fewer."""
 
+NOTE_TOKENS = 40
+"""Of a note in the appendix."""
+
+NOTES_AN_ANALYST = 2
+"""The most notes that an analyst usually has."""
+
+APPENDIX_TOKENS = 25
+"""Of an appendix without notes: its markers and its heading."""
+
 MEMORY_TOKENS = 100
 """Of an epoch in the optimizer's memory, as a model writes it."""
 
@@ -115,7 +124,7 @@ def forecast_tokens(config: TrainSkillConfig, calls: CallForecast, sizes: Prompt
     `low` is the fewest calls with the skill as short as it is now; `high` the most calls with a skill that takes up every
     edit it may, each of the assumed length. Items are exact: what cannot be known is which of them a sample holds.
     """
-    growth = _Growth(config, sizes.edit)
+    growth = _Growth(config, sizes.edit, _analysts(calls))
     added = _added(config, calls, growth)
     asked = total(
         _prompts(config, name, stage, sizes.rollouts[stage.split], added[name]) for name, stage in calls.stages.items()
@@ -141,7 +150,7 @@ def drawn(sizes: Sequence[int], draws: int) -> Range[int]:
 class _Growth:
     """How many tokens longer the skill may be after each step than at the start, within its limit."""
 
-    def __init__(self, config: TrainSkillConfig, edit: int) -> None:
+    def __init__(self, config: TrainSkillConfig, edit: int, analysts: int) -> None:
         steps, floor = config.total_steps, config.lr_min
         slowest = math.ceil(LONGEST_SKILL / (edit * floor)) if edit else 0  # steps until no more fits
         budgets = (
@@ -150,13 +159,26 @@ class _Growth:
         )
         self._after = [min(edit * edits, LONGEST_SKILL) for edits in accumulate(budgets, initial=0)]
         self._guided = 2 * config.steps_per_epoch if config.use_slow_update else steps + 1
+        self._noted = analysts * NOTES_AN_ANALYST * NOTE_TOKENS if config.use_skill_aware_reflection else 0
 
     def over(self, steps: range) -> int:
         """The sum over the skills after these steps; the skill after step 0 is the initial one."""
         known = steps[: _below(steps, len(self._after))]
         guided = len(steps) - _below(steps, self._guided)
         grown = sum(self._after[step] for step in known) + (len(steps) - len(known)) * self._after[-1]
-        return grown + guided * GUIDANCE_TOKENS
+        return grown + guided * GUIDANCE_TOKENS + self.notes_over(steps)
+
+    def notes_over(self, steps: range) -> int:
+        """The part of it that is in the appendix."""
+        if not self._noted:
+            return 0
+        rising = _below(steps, math.ceil(LONGEST_SKILL / self._noted))  # until no more fits
+        return self._noted * sum(steps[:rising]) + (len(steps) - rising) * LONGEST_SKILL + len(steps) * APPENDIX_TOKENS
+
+
+def _analysts(calls: CallForecast) -> int:
+    """The most calls of analysts in a step, each answered at once."""
+    return calls.optimizer[OptimizerStage.REFLECT].high // max(calls.steps.high * calls.asks, 1)
 
 
 def _below(steps: range, limit: int) -> int:
@@ -168,13 +190,15 @@ def _added(config: TrainSkillConfig, calls: CallForecast, growth: _Growth) -> Ma
     steps, end, passes = config.total_steps, config.steps_per_epoch, calls.stages
     candidates, last = growth.over(range(1, steps + 1)), growth.over(range(steps, steps + 1))
     guided = growth.over(range(2 * end, steps + 1, end)) if calls.slow_updates.high else 0
+    noted = int(config.use_skill_aware_reflection)
     return {
         RolloutStage.BASELINE: 0,
         RolloutStage.TRAIN: growth.over(range(steps)),
         RolloutStage.CANDIDATES: candidates,
-        RolloutStage.HELD_IN: candidates + guided if passes[RolloutStage.HELD_IN].passes.high else 0,
+        RolloutStage.HELD_IN: candidates + (1 + noted) * guided if passes[RolloutStage.HELD_IN].passes.high else 0,
         RolloutStage.SLOW_UPDATE: 2 * guided,
         RolloutStage.RESCORE: guided,
+        RolloutStage.NOTES: candidates * noted,
         RolloutStage.FINAL: passes[RolloutStage.FINAL].passes.high * last,
         RolloutStage.TEST: max(passes[RolloutStage.TEST].passes.high - 1, 0) * last,
     }
@@ -206,7 +230,7 @@ def _reflections(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSiz
     reflect = asked[OptimizerStage.REFLECT]
     solved = _planned(config, [size.low for size in sizes.shown], train).low
     failed = _planned(config, [size.high for size in sizes.shown], train).high
-    analysts = reflect.high // max(calls.steps.high * calls.asks, 1)
+    steps, analysts = config.total_steps, _analysts(calls)
     longest = max((size.high for size in sizes.shown), default=0)
     step = config.lr_start * sizes.edit
     patches = analysts * step
@@ -217,11 +241,12 @@ def _reflections(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSiz
         OptimizerStage.RATE: patches,
         OptimizerStage.RANK: patches,
         OptimizerStage.REWRITE: patches,
+        OptimizerStage.CONSOLIDATE: growth.notes_over(range(steps, steps + 1)),
         OptimizerStage.GUIDANCE: sizes.reflect + compared,
         OptimizerStage.MEMORY: 0,
         OptimizerStage.ONE_SHOT: config.minibatch_size * longest,
     }
-    grown = growth.over(range(config.total_steps)) // max(config.total_steps, 1)
+    grown = growth.over(range(steps)) // max(steps, 1)
     carried = grown + config.use_meta_skill * MEMORY_TOKENS * config.epochs + sizes.complaint * (calls.asks - 1)
     high = sum(each.high * (sizes.reflect + carried + more[stage]) for stage, each in asked.items())
     return Range(reflect.low * sizes.reflect + solved * bool(reflect.low), high + calls.asks * failed)

@@ -12,6 +12,7 @@ from burnish.application.optimizer_ports import (
     EditSelector,
     GuidanceWriter,
     MemoryWriter,
+    NoteConsolidator,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -38,6 +39,7 @@ _OPTIONAL_ROLES: Mapping[str, type] = {
     "ranker": EditRanker,
     "rate_chooser": RateChooser,
     "rewriter": SkillRewriter,
+    "note_consolidator": NoteConsolidator,
 }
 
 
@@ -63,6 +65,7 @@ async def open_app(
     ranker: EditRanker | None = None,
     rate_chooser: RateChooser | None = None,
     rewriter: SkillRewriter | None = None,
+    note_consolidator: NoteConsolidator | None = None,
     guidance_writer: GuidanceWriter | None = None,
     memory_writer: MemoryWriter | None = None,
     checkpoints: CheckpointStore | None = None,
@@ -99,6 +102,7 @@ async def open_app(
         "ranker": ranker,
         "rate_chooser": rate_chooser,
         "rewriter": rewriter,
+        "note_consolidator": note_consolidator,
         "guidance_writer": guidance_writer,
         "memory_writer": memory_writer,
         "checkpoints": checkpoints,

@@ -28,6 +28,7 @@ from burnish.application.optimizer_ports import (
     EditSelector,
     GuidanceWriter,
     MemoryWriter,
+    NoteConsolidator,
     PatchAggregator,
     PatchMerger,
     PatchProposer,
@@ -99,6 +100,7 @@ class Container(containers.DeclarativeContainer):
     ranker: providers.Provider[EditRanker | None] = providers.Object(None)
     rate_chooser: providers.Provider[RateChooser | None] = providers.Object(None)
     rewriter: providers.Provider[SkillRewriter | None] = providers.Object(None)
+    note_consolidator: providers.Provider[NoteConsolidator | None] = providers.Object(None)
     guidance_writer: providers.Dependency[GuidanceWriter] = providers.Dependency(
         instance_of=GuidanceWriter, default=providers.Singleton(ComparedGuidance)
     )
@@ -155,6 +157,7 @@ class Container(containers.DeclarativeContainer):
                 ranker=ranker,
                 rate_chooser=rate_chooser,
                 rewriter=rewriter,
+                note_consolidator=note_consolidator,
             ),
             secrets=secrets,
             analyst_workers=analyst_workers,
@@ -172,7 +175,15 @@ class Container(containers.DeclarativeContainer):
         timer=timer,
         secrets=secrets,
         fingerprint=providers.Factory(
-            fingerprint_of_roles, proposer, merger, ranker, rate_chooser, rewriter, guidance_writer, memory_writer
+            fingerprint_of_roles,
+            proposer,
+            merger,
+            ranker,
+            rate_chooser,
+            rewriter,
+            note_consolidator,
+            guidance_writer,
+            memory_writer,
         ),
     )
 

@@ -75,6 +75,7 @@ def prompt_sizes(task: Task) -> PromptSizes:
         edit_budget=task.config.lr_start,
         focus=Focus.FAILURES,
         update_mode=task.config.update_mode,
+        wants_notes=task.config.use_skill_aware_reflection,
     )
     question = task.optimizer.proposer.request(reflection)
     return PromptSizes(

@@ -67,12 +67,13 @@ def live_table() -> Generator[StepTable]:
 
 
 def _row(record: StepRecord, train: str) -> tuple[Text | str, ...]:
-    forced = record.reason is StepReason.FORCED
+    forced = record.reason is StepReason.FORCED or record.is_of_notes
+    slow = "slow" if not record.learning_rate and record.action is not None else str(record.step)
     return (
         str(record.epoch),
-        "slow" if not record.learning_rate and record.action is not None else str(record.step),
+        "notes" if record.is_of_notes else slow,
         "" if forced else train,
-        "" if forced else f"{record.applied}/{record.proposed}",
+        f"+{record.notes_added}" if record.is_of_notes else "" if forced else f"{record.applied}/{record.proposed}",
         _score(record.candidate_score) if record.ceiling is None else f"<= {record.ceiling:.3f}",
         _score(record.compared_with),
         Text(

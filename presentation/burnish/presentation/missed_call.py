@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnish.application.events import Applied, Event, PassScored, Stage, StepFinished
+from burnish.application.events import Applied, Event, PassScored, SlowUpdated, Stage, StepFinished
 from burnish.application.journal_keys import parts_of
 from burnish.application.run_passes import FINAL
 from burnish.domain.rollouts import TEST, VALIDATION
@@ -21,6 +21,7 @@ _ROLES = {
     "rate": Stage.SELECT,
     "rank": Stage.SELECT,
     "rewrite": Stage.APPLY,
+    "consolidate": Stage.NOTES,
     "guidance": Stage.SLOW_UPDATE,
     "memory": Stage.META_SKILL,
 }
@@ -62,10 +63,13 @@ def _of_pass(split: str, repeat: str, now: Place, events: Sequence[Event]) -> Pl
         is_in_epoch = purpose == "slow"
         stage = _PASSES[purpose]
         return Place(step=now.step if is_in_epoch else 0, epoch=now.epoch if is_in_epoch else 0, stage=stage)
+    own = [event for event in events if event.step == now.step]
     if split == VALIDATION:
         stage = Stage.GATE if any(isinstance(event, PassScored) for event in events) else Stage.BASELINE
+        is_decided = any(isinstance(event, StepFinished) for event in own)
+        if is_decided and not any(isinstance(event, SlowUpdated) for event in own):
+            stage = Stage.NOTES
         return Place(step=now.step or 1, epoch=now.epoch or 1, stage=stage.value)
-    own = [event for event in events if event.step == now.step]
     is_tried = any(isinstance(event, Applied) for event in own) and not any(isinstance(e, StepFinished) for e in own)
     if is_tried:  # the candidate on the step's own train items
         return Place(step=now.step, epoch=now.epoch, stage=Stage.GATE.value)

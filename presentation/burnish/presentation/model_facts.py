@@ -10,7 +10,7 @@ from burnish.application.prices import Price
 from burnish.domain.config import UpdateMode
 from burnish.domain.optimizer_forecast import OptimizerStage
 from burnish.domain.ranges import Range
-from burnish.domain.token_forecast import ModelSizes
+from burnish.domain.token_forecast import NOTE_TOKENS, NOTES_AN_ANALYST, ModelSizes
 from burnish.infrastructure.models.prices import FREE, price_of
 from burnish.infrastructure.optimizer.chat_optimizer import OptimizerLimits
 from burnish.presentation.settings.environment import Role
@@ -103,8 +103,11 @@ def _target_sizes(settings: TaskSettings) -> ModelSizes:
 def _optimizer_sizes(settings: TaskSettings, limits: OptimizerLimits) -> ModelSizes:
     model = settings.model
     if model.optimizer_backend == "simulated":
-        longest = SHORTEST_PATCH + settings.optimizer.learning_rate * SIMULATED_EDIT_TOKENS
-        return ModelSizes(answer=Range(SHORTEST_PATCH // 2, longest))
+        optimizer = settings.optimizer
+        longest = SHORTEST_PATCH + optimizer.learning_rate * SIMULATED_EDIT_TOKENS
+        longest += NOTES_AN_ANALYST * NOTE_TOKENS if optimizer.use_skill_aware_reflection else 0
+        fewer = SHORTEST_PATCH + optimizer.skill_aware_consolidate_threshold * NOTE_TOKENS
+        return ModelSizes(answer=Range(SHORTEST_PATCH // 2, longest), limits={OptimizerStage.CONSOLIDATE: fewer})
     is_whole = UpdateMode(settings.optimizer.skill_update_mode) is UpdateMode.FULL_REWRITE_MINIBATCH
     stages = {
         OptimizerStage.REFLECT: limits.rewrite if is_whole else limits.analyst,
@@ -112,6 +115,7 @@ def _optimizer_sizes(settings: TaskSettings, limits: OptimizerLimits) -> ModelSi
         OptimizerStage.RATE: limits.learning_rate,
         OptimizerStage.RANK: limits.rank,
         OptimizerStage.REWRITE: limits.rewrite,
+        OptimizerStage.CONSOLIDATE: limits.consolidate,
         OptimizerStage.GUIDANCE: limits.guidance,
         OptimizerStage.MEMORY: limits.memory,
         OptimizerStage.ONE_SHOT: limits.rewrite,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +206,7 @@ async def _is_to_blame(kept: _Kept, key: str, overrides: Sequence[str]) -> bool:
 
 
 def _paired(recorded: TrainingRun | None, offline: OfflineRun) -> tuple[StepPair, ...]:
-    """The records of both runs side by side: of each step its own, then that of a slow update after it."""
+    """The records of both runs side by side: of each step its own, that of its notes, that of a slow update after it."""
     was, now = _by_place(recorded), _by_place(offline.run)
     was_ended = recorded is not None and recorded.stop_reason not in _UNFINISHED
     is_ended = offline.missed is None or place_of(offline.missed, offline.events).stage in _AFTER_THE_LOOP
@@ -225,12 +224,11 @@ def _paired(recorded: TrainingRun | None, offline: OfflineRun) -> tuple[StepPair
 
 
 def _by_place(run: TrainingRun | None) -> dict[tuple[int, int], StepRecord]:
-    """A run's records by step and place in it."""
+    """A run's records by step and place in it: its own, its notes, a slow update."""
     found: dict[tuple[int, int], StepRecord] = {}
-    seen: defaultdict[int, int] = defaultdict(int)
     for record in () if run is None else run.steps:
-        found[record.step, seen[record.step]] = record
-        seen[record.step] += 1
+        place = 0 if (record.step, 0) not in found else 1 if record.is_of_notes else 2
+        found[record.step, place] = record
     return found
 
 

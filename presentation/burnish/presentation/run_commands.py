@@ -194,7 +194,7 @@ def _row(record: StepRecord) -> tuple[str, ...]:
         record.code or record.reason.value,
         candidate,
         score_text(record.compared_with),
-        f"{record.applied} of {record.proposed}",
+        f"{record.notes_added} noted" if record.is_of_notes else f"{record.applied} of {record.proposed}",
         str(record.skill_characters),
     )
 

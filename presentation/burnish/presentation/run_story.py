@@ -25,6 +25,16 @@ class Chapter:
         """The chapter's first event of this kind, or None."""
         return next((event for event in self.events if isinstance(event, kind)), None)
 
+    @property
+    def finished(self) -> tuple[StepFinished, ...]:
+        """The decision, and behind it what became of the step's notes; empty when nothing was decided."""
+        return tuple(event for event in self.events if isinstance(event, StepFinished))
+
+    @property
+    def notes(self) -> StepRecord | None:
+        """What became of the step's notes; None without any."""
+        return next((event.record for event in self.finished if event.record.is_of_notes), None)
+
     def scored(self, stage: Stage, skill: str = "") -> PassScored | None:
         """The chapter's pass of this stage over the skill of this name, or None."""
         passes = (event for event in self.events if isinstance(event, PassScored))
@@ -56,8 +66,8 @@ class RunStory:
 def story_of(events: Sequence[Event]) -> RunStory:
     """The story these events tell.
 
-    What is told of a step up to its decision is the step's; what is told after that, up to the next step, is the end of its
-    epoch. The baseline belongs to the opening although it is told with the first step.
+    What is told of a step up to its decision is the step's, and so are its notes; what else is told after that, up to the
+    next step, is the end of its epoch. The baseline belongs to the opening although it is told with the first step.
     """
     opening: list[Event] = []
     ending: list[Event] = []
@@ -69,7 +79,7 @@ def story_of(events: Sequence[Event]) -> RunStory:
             opening.append(event)
         elif not event.step:
             (ending if steps else opening).append(event)
-        elif event.step in decided:
+        elif event.step in decided and not _is_of_notes(event):
             epochs.setdefault(event.epoch, []).append(event)
         else:
             steps.setdefault(event.step, []).append(event)
@@ -81,6 +91,12 @@ def story_of(events: Sequence[Event]) -> RunStory:
         epochs=tuple(_chapter(told, ends_epoch=True) for _, told in sorted(epochs.items())),
         ending=Chapter(events=tuple(ending)),
     )
+
+
+def _is_of_notes(event: Event) -> bool:
+    if isinstance(event, StepFinished):
+        return event.record.is_of_notes
+    return isinstance(event, PassScored) and event.stage is Stage.NOTES
 
 
 def _chapter(events: Sequence[Event], *, ends_epoch: bool) -> Chapter:

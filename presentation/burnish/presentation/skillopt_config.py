@@ -26,6 +26,8 @@ _SHARED = frozenset(
         *("optimizer.lr_scheduler", "optimizer.lr_control_mode", "optimizer.skill_update_mode"),
         *("optimizer.use_slow_update", "optimizer.slow_update_samples", "optimizer.slow_update_gate_with_selection"),
         *("optimizer.longitudinal_pair_policy", "optimizer.use_meta_skill"),
+        *("optimizer.use_skill_aware_reflection", "optimizer.skill_aware_appendix_source"),
+        "optimizer.skill_aware_consolidate_threshold",
         *("evaluation.use_gate", "evaluation.sel_env_num", "evaluation.test_env_num", "evaluation.eval_test"),
         *("evaluation.gate_metric", "evaluation.gate_mixed_weight"),
         *("env.skill_init", "env.split_dir", "env.data_path", "env.split_mode", "env.split_ratio", "env.split_seed"),

@@ -17,10 +17,10 @@ from burnish.application.events import (
     Selected,
     SlowUpdated,
     Stage,
-    StepFinished,
 )
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import EditSource
+from burnish.domain.regions import RegionKind, read_region
 from burnish.domain.runs import StopReason, TrainingRun, skill_hash
 from burnish.presentation.run_story import Chapter, RunStory
 from burnish.presentation.skillopt_records import action_of, rate_decision, rate_row, records_of, runtime_state, summary
@@ -84,7 +84,7 @@ def _skills(story: RunStory, initial_skill: str) -> Files:
     """The current skill after every step; a slow update's takes the place of its epoch's last."""
     texts = {0: initial_skill}
     for chapter in story.decisions:
-        if (finished := chapter.of(StepFinished)) is not None:
+        for finished in chapter.finished:
             texts[chapter.step] = finished.skill
     for step, text in texts.items():
         yield f"skills/skill_v{step:04d}.md", text
@@ -105,12 +105,15 @@ def _patches(step: Chapter) -> Files:
         return
     numbers = dict.fromkeys(_SOURCES.values(), 0)
     for patch in reflected.patches:
-        if not patch.edits:
+        if not patch.edits and not patch.notes:
             continue
         source = source_of(patch)
         name = _SOURCES[source]
         row: Json = {"patch": patch_row(patch.reasoning, patch.edits)}
-        row |= known(source_type=None if source is None else source.value)
+        row |= known(
+            source_type=None if source is None else source.value,
+            appendix_notes=list(patch.notes) if patch.notes else None,
+        )
         yield f"patches/minibatch_{name}{numbers[name]:03d}.json", as_json(row)
         numbers[name] += 1
 
@@ -143,6 +146,15 @@ def _selection(step: Chapter) -> Files:
     yield from _pass("selection_eval", step.scored(Stage.GATE))
 
 
+def _notes(step: Chapter) -> Files:
+    reflected, finished = step.of(Reflected), step.finished
+    if reflected is None or not reflected.notes or not finished:
+        return
+    after = read_region(finished[-1].skill, RegionKind.APPENDIX) or ""
+    yield "appendix_notes.json", as_json({"step_notes": list(reflected.notes), "appendix_after": after})
+    yield from _pass("appendix_eval", step.scored(Stage.NOTES))  # burnish's own
+
+
 _STEP_FILES: tuple[Callable[[Chapter], Files], ...] = (
     _rollout,
     _patches,
@@ -151,6 +163,7 @@ _STEP_FILES: tuple[Callable[[Chapter], Files], ...] = (
     _ranked,
     _applied,
     _selection,
+    _notes,
 )
 """The files of a step, stage after stage."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import PurePath
 
-from burnish.application.events import Aggregated, Applied, Reflected, Selected, Stage, StepFinished
+from burnish.application.events import Aggregated, Applied, Reflected, Selected, Stage
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.edits import EditSource
 from burnish.domain.gate import GateAction
@@ -32,20 +32,19 @@ class Standing:
 
     def after(self, chapter: Chapter, origin: str) -> Standing:
         """The standing once a chapter is decided whose candidate has this origin."""
-        finished = chapter.of(StepFinished)
-        if finished is None:
-            return self
-        action = finished.record.action
-        accepted = action in {GateAction.ACCEPT, GateAction.ACCEPT_NEW_BEST}
-        best = action is GateAction.ACCEPT_NEW_BEST
-        return replace(
-            self,
-            current_origin=origin if accepted else self.current_origin,
-            best_origin=origin if best else self.best_origin,
-            best_step=finished.record.step if best else self.best_step,
-            current_score=finished.current_score,
-            best_score=finished.best_score,
-        )
+        standing = self
+        for finished in chapter.finished:
+            record = finished.record
+            best = record.action is GateAction.ACCEPT_NEW_BEST
+            standing = replace(
+                standing,
+                current_origin=origin if record.is_accepted else standing.current_origin,
+                best_origin=origin if best else standing.best_origin,
+                best_step=record.step if best else standing.best_step,
+                current_score=finished.current_score,
+                best_score=finished.best_score,
+            )
+        return standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ def records_of(story: RunStory, config: TrainSkillConfig) -> Records:
 
 def action_of(record: StepRecord) -> str | None:
     """System B's name of a decision; None for an inconclusive step, which it does not know."""
-    if record.reason is StepReason.FORCED:
+    if record.reason in {StepReason.FORCED, StepReason.NOTES}:
         return "force_accept"
     return _SKIPPED.get(record.reason) or (None if record.action is None else record.action.value)
 
@@ -103,7 +102,7 @@ def rate_decision(chapter: Chapter) -> Json | None:
 
 
 def _step(chapter: Chapter, config: TrainSkillConfig, number: int) -> Json:
-    parts = (_begun, _rolled_out, _proposed, _edited, _judged)
+    parts = (_begun, _rolled_out, _proposed, _edited, _judged, _noted)
     return {name: value for part in parts for name, value in part(chapter, config, number)}
 
 
@@ -162,6 +161,16 @@ def _judged(chapter: Chapter, config: TrainSkillConfig, _number: int) -> Part:
     ).items()
 
 
+def _noted(chapter: Chapter, config: TrainSkillConfig, _number: int) -> Part:
+    if chapter.record is not None and config.use_skill_aware_reflection:
+        yield "n_execution_lapse_notes", chapter.record.lapses
+    if (record := chapter.notes) is not None:
+        is_kept = record.is_accepted
+        yield "n_appendix_notes_added", record.notes_added if is_kept else 0
+        yield "n_appendix_notes_total", record.notes_total if is_kept else record.notes_total - record.notes_added
+        yield "n_appendix_notes_consolidated", record.notes_consolidated if is_kept else 0
+
+
 def _standing(standing: Standing) -> Json:
     return {
         **known(current_score=standing.current_score, best_score=standing.best_score),
@@ -172,7 +181,7 @@ def _standing(standing: Standing) -> Json:
 
 
 def _skill(chapter: Chapter) -> Json:
-    record = chapter.record
+    record = chapter.notes or chapter.record
     return {} if record is None else {"skill_len": record.skill_characters}
 
 

@@ -17,6 +17,7 @@ from burnish.application.optimizer_ports import (
     EditRanker,
     GuidanceWriter,
     MemoryWriter,
+    NoteConsolidator,
     PatchMerger,
     PatchProposer,
     RateChooser,
@@ -60,6 +61,7 @@ class TaskPorts(TypedDict):
     ranker: EditRanker
     rate_chooser: RateChooser
     rewriter: SkillRewriter
+    note_consolidator: NoteConsolidator
     guidance_writer: GuidanceWriter
     memory_writer: MemoryWriter
     workers: int
@@ -101,6 +103,7 @@ class Task:
             ranker=optimizer.ranker,
             rate_chooser=optimizer.rate_chooser,
             rewriter=optimizer.rewriter,
+            note_consolidator=optimizer.note_consolidator,
             guidance_writer=optimizer.guidance_writer,
             memory_writer=optimizer.memory_writer,
             workers=self.workers,

@@ -56,12 +56,13 @@ class Trail:
         match event:
             case RunStarted():
                 return [f"run {event.run_id}: skill {event.skill_id}, {event.total_steps} steps, seed {event.seed}"]
-            case PassScored(stage=Stage.GATE):
+            case PassScored(stage=Stage.GATE | Stage.NOTES):
                 return []  # the decision tells its score
             case PassScored():
                 return [_scored(event)]
             case Reflected(code=None):
-                return [_line("reflect", _edits(event.proposed, "proposed"))]
+                noted = f", {_notes(len(event.notes))}" if event.notes else ""
+                return [_line("reflect", _edits(event.proposed, "proposed") + noted)]
             case Reflected():
                 return [_line("reflect", f"failed: {event.code}")]
             case Aggregated():
@@ -72,6 +73,8 @@ class Trail:
                 ]
             case Applied():
                 return _applied(event)
+            case StepFinished(record=record) if record.is_of_notes:
+                return [_line("notes", _noted(record))]
             case StepFinished():
                 return [_line("gate" if event.record.learning_rate else "re-score", _decided(event.record))]
             case SlowUpdated(analysis=SlowUpdateAnalysis() as analysis):
@@ -103,11 +106,17 @@ def _decided(record: StepRecord) -> str:
         measured = f"stopped early, at best {record.ceiling:.2f}"
     against = "" if record.compared_with is None else f" against {record.compared_with:.2f}"
     best = record.action is GateAction.ACCEPT_NEW_BEST
-    if record.reason is StepReason.FORCED:
+    if record.reason in {StepReason.FORCED, StepReason.NOTES}:
         decision = f"forced in, {'new best' if best else 'best stays'}"
     else:
         decision = "rejected" if record.action is GateAction.REJECT else f"accepted{', new best' if best else ''}"
     return f"{decision}: candidate {measured}{against}"
+
+
+def _noted(record: StepRecord) -> str:
+    saved = f", {record.notes_consolidated} saved by consolidation" if record.notes_consolidated else ""
+    decision = _decided(record).replace("not asked", "left out")
+    return f"{record.notes_added} new, {record.notes_total} in all{saved}; {decision}"
 
 
 def _compared(analysis: SlowUpdateAnalysis) -> str:
@@ -127,6 +136,10 @@ def _line(stage: str, text: str) -> str:
 
 def _edits(count: int, what: str) -> str:
     return f"{count} edit{'' if count == 1 else 's'} {what}"
+
+
+def _notes(count: int) -> str:
+    return f"{count} note{'' if count == 1 else 's'}"
 
 
 def _applied(event: Applied) -> list[str]:

@@ -24,6 +24,7 @@ ROLES = {
         PromptName.EDITS,
         PromptName.SUGGESTIONS,
         PromptName.WHOLE_SKILL,
+        PromptName.NOTES,
     },
     "merger": {
         PromptName.MERGE_FAILURES,
@@ -36,6 +37,7 @@ ROLES = {
     "ranker": {PromptName.RANK},
     "rate_chooser": {PromptName.LEARNING_RATE},
     "rewriter": {PromptName.REWRITE, PromptName.WHOLE_SKILL},
+    "note_consolidator": {PromptName.CONSOLIDATE_NOTES},
     "guidance_writer": {PromptName.SLOW_UPDATE},
     "memory_writer": {PromptName.META_MEMORY},
 }

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind
@@ -41,6 +41,7 @@ CHOICES: dict[str, list[Scalar]] = {
     "optimizer.lr_control_mode": ["fixed", "autonomous", "none"],
     "optimizer.skill_update_mode": ["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"],
     "optimizer.longitudinal_pair_policy": ["mixed", "changed", "unchanged"],
+    "optimizer.skill_aware_appendix_source": ["both", "failure_only"],
     "gradient.trajectory_view": ["full", "paper"],
     "env.split_ratio": ["2:1:7", "1:1:1", "8:1:999999"],
     "env.scorer": ["exact_match", "f1", "contains", "numeric"],
@@ -95,6 +96,7 @@ RANGES: dict[str, st.SearchStrategy[Value]] = {
     "optimizer.learning_rate": st.integers(50, 100),
     "optimizer.min_learning_rate": st.integers(1, 50),
     "optimizer.slow_update_samples": POSITIVE,
+    "optimizer.skill_aware_consolidate_threshold": st.integers(0, 10**9),
     "evaluation.sel_env_num": st.integers(0, 10**9),
     "evaluation.test_env_num": st.integers(0, 10**9),
     "evaluation.gate_mixed_weight": SHARES,
@@ -166,6 +168,9 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         slow_update_samples=20,
         slow_update_gate=False,
         longitudinal_pair_policy=PairPolicy.MIXED,
+        use_skill_aware_reflection=False,
+        skill_aware_appendix_source=AppendixSource.BOTH,
+        skill_aware_consolidate_threshold=0,
         recall_meta_skill=False,
         promote_final=True,
         eval_test=True,
@@ -193,6 +198,14 @@ def test_defaults_map_to_system_b_s_defaults() -> None:
         ("optimizer.slow_update_gate_with_selection", True, "slow_update_gate", True),
         ("optimizer.use_meta_skill", False, "use_meta_skill", False),
         ("optimizer.recall_meta_skill", True, "recall_meta_skill", True),
+        ("optimizer.use_skill_aware_reflection", True, "use_skill_aware_reflection", True),
+        (
+            "optimizer.skill_aware_appendix_source",
+            "failure_only",
+            "skill_aware_appendix_source",
+            AppendixSource.FAILURE_ONLY,
+        ),
+        ("optimizer.skill_aware_consolidate_threshold", 9, "skill_aware_consolidate_threshold", 9),
         ("evaluation.sel_env_num", 12, "val_batch_size", 12),
         ("evaluation.eval_test", False, "eval_test", False),
         ("evaluation.gate_metric", "mixed", "gate_metric", GateMetric.MIXED),

@@ -26,6 +26,7 @@ from burnish.infrastructure.optimizer.answer_fields import (
 from burnish.infrastructure.optimizer.asking import AnswerForm
 from burnish.infrastructure.optimizer.json_finding import UnreadableAnswerError, Wanted, find_object
 from burnish.infrastructure.optimizer.literal_text import TargetDocument, whole_skill
+from burnish.infrastructure.optimizer.note_reading import NOTE_KEYS, Notes
 from burnish.infrastructure.optimizer.patch_schema import PATCH_SCHEMA, SCHEMA_NAME
 
 PATCH_FORM: Final = AnswerForm(SCHEMA_NAME, PATCH_SCHEMA)
@@ -87,6 +88,7 @@ class SuggestionsAnswer(_Answer):
 
     reasoning: Remark = ""
     suggestions: Annotated[tuple[SuggestionAnswer, ...], BeforeValidator(_suggestions)]
+    notes: Notes = ()
 
 
 class WholeSkillAnswer(_Answer):
@@ -95,6 +97,7 @@ class WholeSkillAnswer(_Answer):
     reasoning: Remark = ""
     changes: Remark = ""
     skill: LenientText
+    notes: Notes = ()
 
 
 class RankingAnswer(_Answer):
@@ -131,7 +134,7 @@ class MemoryAnswer(_Answer):
 _SUGGESTIONS = Wanted(
     key="suggestions",
     described="a list of suggestions",
-    keys=frozenset(SuggestionsAnswer.model_fields),
+    keys=frozenset({*SuggestionsAnswer.model_fields, *NOTE_KEYS}),
     holds=lambda value: isinstance(value, list),
     element_keys=frozenset({*SuggestionAnswer.model_fields, "support_count"}),
     marked_by="instruction",
@@ -161,12 +164,22 @@ def read_suggestions(text: str) -> Patch:
     An explicit empty list is an empty patch. Raises UnreadableAnswerError, as all readers here do, and nothing else.
     """
     answer = _read(text, _SUGGESTIONS, SuggestionsAnswer, "none of its suggestions has an instruction")
-    return Patch(tuple(map(_suggestion, answer.suggestions)), answer.reasoning)
+    return Patch(tuple(map(_suggestion, answer.suggestions)), answer.reasoning, answer.notes)
 
 
 def read_whole_skill(text: str, skill: str) -> Rewrite:
     """The new skill that is to take the place of `skill`, and its changes; an answer without any text in it is refused."""
+    return _rewrite(_read(text, _WHOLE_SKILL, WholeSkillAnswer, _WHOLE_SKILL.nothing), skill)
+
+
+def read_whole_patch(text: str, skill: str) -> Patch:
+    """The same as the one edit that takes the skill's place; its reasoning tells the changes."""
     answer = _read(text, _WHOLE_SKILL, WholeSkillAnswer, _WHOLE_SKILL.nothing)
+    rewrite = _rewrite(answer, skill)
+    return Patch((Edit(EditOp.REWRITE, content=rewrite.skill),), rewrite.summary, answer.notes)
+
+
+def _rewrite(answer: WholeSkillAnswer, skill: str) -> Rewrite:
     written = whole_skill(answer.skill, skill)
     if not written:
         raise UnreadableAnswerError("the skill in it is empty")

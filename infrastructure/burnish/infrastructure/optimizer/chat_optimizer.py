@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from burnish.application.port_traits import fingerprint_of_roles
 from burnish.infrastructure.models.chat import ChatModel
+from burnish.infrastructure.optimizer.chat_consolidator import ChatNoteConsolidator
 from burnish.infrastructure.optimizer.chat_merger import ChatPatchMerger
 from burnish.infrastructure.optimizer.chat_proposer import ChatPatchProposer
 from burnish.infrastructure.optimizer.chat_ranker import ChatEditRanker
@@ -29,6 +30,7 @@ class OptimizerLimits:
     rank: int = 4_096
     learning_rate: int = 4_096
     rewrite: int = 16_384
+    consolidate: int = 4_096
     guidance: int = 8_192
     memory: int = 4_096
     trajectory: int = 12_000
@@ -47,6 +49,7 @@ class OptimizerLimits:
             rank=tokens,
             learning_rate=tokens,
             rewrite=tokens,
+            consolidate=tokens,
             guidance=tokens,
             memory=tokens,
         )
@@ -64,6 +67,7 @@ class ChatOptimizer:
     ranker: ChatEditRanker
     rate_chooser: ChatRateChooser
     rewriter: ChatSkillRewriter
+    note_consolidator: ChatNoteConsolidator
     guidance_writer: ChatGuidanceWriter
     memory_writer: ChatMemoryWriter
 
@@ -76,6 +80,7 @@ class ChatOptimizer:
             self.ranker,
             self.rate_chooser,
             self.rewriter,
+            self.note_consolidator,
             self.guidance_writer,
             self.memory_writer,
         )
@@ -99,6 +104,7 @@ def chat_optimizer(
         ranker=ChatEditRanker(model, prompts=prompts, max_tokens=limits.rank),
         rate_chooser=ChatRateChooser(model, prompts=prompts, max_tokens=limits.learning_rate),
         rewriter=ChatSkillRewriter(model, prompts=prompts, max_tokens=limits.rewrite),
+        note_consolidator=ChatNoteConsolidator(model, prompts=prompts, max_tokens=limits.consolidate),
         guidance_writer=ChatGuidanceWriter(
             model,
             prompts=prompts,

@@ -48,15 +48,19 @@ class ChatPatchProposer(ChatRole[ReflectionInput, Patch]):
         trajectory_view: TrajectoryView = "full",
         obs_chars: int = 0,
     ) -> None:
-        self._instructions = instructions(prompts, _ANALYSTS)
+        self._instructions = {
+            False: instructions(prompts, _ANALYSTS),
+            True: instructions(prompts, _ANALYSTS, PromptName.NOTES),
+        }
         self._limits = TrajectoryLimits(tokens=trajectory_tokens, view=trajectory_view, obs_chars=obs_chars)
         self._max_tokens = max_tokens
         self._rewrite_tokens = rewrite_tokens
-        identity = (*self._instructions.values(), self._limits.identity)
+        texts = (text for each in self._instructions.values() for text in each.values())
+        identity = (*texts, self._limits.identity)
         super().__init__(model, *identity, max_tokens=max_tokens, rewrite_tokens=rewrite_tokens)
 
     async def propose(self, reflection: ReflectionInput) -> Patch:
-        """What the model proposes, none of it cut away; an empty patch, without a call, when there is no rollout to show.
+        """What the model proposes but for notes nobody wants; an empty patch, without a call, when no rollout can be shown.
 
         Each edit has its source (of mixed rollouts failure as soon as one failure was shown), the hash of the skill it was
         written for, and as support what the model says, or the number of rollouts shown when it says nothing that can be.
@@ -72,7 +76,7 @@ class ChatPatchProposer(ChatRole[ReflectionInput, Patch]):
             replace(edit, source=source, skill_version=version, support_count=_support(edit, len(shown)))
             for edit in patch.edits
         )
-        return replace(patch, edits=tuple(edits))
+        return replace(patch, edits=tuple(edits), notes=patch.notes if reflection.wants_notes else ())
 
     def request(self, reflection: ReflectionInput) -> ChatRequest:
         """What the model is asked first, also about no rollout at all."""
@@ -87,12 +91,13 @@ class ChatPatchProposer(ChatRole[ReflectionInput, Patch]):
     def _asking(self, request: ReflectionInput, shown: tuple[Rollout, ...]) -> Question[Patch]:
         mode = request.update_mode
         answer = ANSWERS[mode]
+        read = answer.read_noted if request.wants_notes else answer.read
         return Question(
             purpose=PURPOSE,
-            system=self._instructions[request.focus, mode],
+            system=self._instructions[request.wants_notes][request.focus, mode],
             user=_asked(request, shown, self._limits),
-            form=answer.form,
-            read=lambda text: answer.read(text, request.current_skill),
+            form=answer.form_for(wants_notes=request.wants_notes),
+            read=lambda text: read(text, request.current_skill),
             max_tokens=self._rewrite_tokens if mode is UpdateMode.FULL_REWRITE_MINIBATCH else self._max_tokens,
             seed=request.seed,
         )

@@ -95,7 +95,7 @@ def _shape(value: object, wanted: Wanted, *, is_whole: bool = True) -> Mapping[s
     if wanted.key in fields and wanted.holds(fields[wanted.key]):
         return fields
     inner = _shape(fields.get("patch"), wanted)
-    return None if inner is None else {"reasoning": fields.get("reasoning"), **inner}
+    return None if inner is None else {"reasoning": None, **fields, **inner}
 
 
 def _stands_alone(elements: list[object], wanted: Wanted, *, is_whole: bool) -> bool:

@@ -10,13 +10,14 @@ from burnish.domain.edits import Edit, EditOp, Patch
 from burnish.domain.regions import without_markers
 from burnish.infrastructure.optimizer.json_finding import UnreadableAnswerError, Wanted, find_object
 from burnish.infrastructure.optimizer.literal_text import TargetDocument
+from burnish.infrastructure.optimizer.note_reading import NOTE_KEYS
 from burnish.infrastructure.optimizer.patch_schema import EditAnswer, PatchAnswer
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)*+")
 _WANTED = Wanted(
     key="edits",
     described="a list of edits",
-    keys=frozenset(PatchAnswer.model_fields),
+    keys=frozenset({*PatchAnswer.model_fields, *NOTE_KEYS}),
     holds=lambda value: isinstance(value, list),
     element_keys=frozenset({*EditAnswer.model_fields, "support_count"}),
     marked_by="op",
@@ -36,7 +37,7 @@ def read_patch(text: str, skill: str | None = None) -> Patch:
     except ValidationError:
         raise UnreadableAnswerError('none of its edits is an object with a known "op"') from None
     document = TargetDocument(skill)
-    return Patch(tuple(_literal(edit, document) for edit in answer.edits), answer.reasoning)
+    return Patch(tuple(_literal(edit, document) for edit in answer.edits), answer.reasoning, answer.notes)
 
 
 def _literal(answer: EditAnswer, document: TargetDocument) -> Edit:

@@ -19,6 +19,7 @@ from burnish.infrastructure.optimizer.answer_fields import (
     readable,
     strict_object,
 )
+from burnish.infrastructure.optimizer.note_reading import Notes
 
 SCHEMA_NAME = "patch"
 
@@ -73,3 +74,4 @@ class PatchAnswer(BaseModel):
 
     reasoning: Remark = ""
     edits: Annotated[tuple[EditAnswer, ...], BeforeValidator(_edits)]
+    notes: Notes = ()

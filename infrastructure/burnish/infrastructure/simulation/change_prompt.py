@@ -3,7 +3,8 @@
 The anchors, besides those of a reflect prompt: `<changes>` around numbered changes; `<proposal>` around each patch to be
 merged; a change is a line of JSON with `op`, `target` and `content`, or with `title` and `suggestion`; `<candidate>`, in
 a proposal, around a whole skill; `<prior_skill>`, `<previous_guidance>`, `<regressed>` and `<persistent>` in a comparison
-of epochs; `<memory>`, and outside of all tags "epoch N", where the memory is written.
+of epochs; `<memory>`, and outside of all tags "epoch N", where the memory is written; `<notes>` around a note a line, and
+outside "at most N", where there are to be fewer of them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from burnish.infrastructure.simulation.reflect_prompt import ShownFailure, shown
 
 _EPOCH = re.compile(r"\bepoch (?P<epoch>\d{1,9})\b", re.IGNORECASE)
 _SCORE = re.compile(r"\bscore of (?P<score>\d(?:\.\d{1,9})?)\b", re.IGNORECASE)
+_MOST = re.compile(r"\bat most (?P<most>\d{1,9})\b", re.IGNORECASE)
 _ALIKE = {op.value: op for op in BOUNDED_OPS}
 
 
@@ -47,6 +49,24 @@ class EpochPrompt:
     score: str
     skill: str
     memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesPrompt:
+    """Notes, and how many of them there should be at most."""
+
+    notes: tuple[str, ...]
+    most: int
+
+
+def read_notes_prompt(text: str) -> NotesPrompt | None:
+    """Notes of which there should be fewer; None without any `<notes>`."""
+    blocks = tagged_blocks(text)
+    if all(tag != "notes" for tag, _ in blocks):
+        return None
+    lines = [line.removeprefix("- ") for line in _first(blocks, "notes").splitlines() if line.strip()]
+    most = _MOST.search(untagged(text))
+    return NotesPrompt(notes=tuple(lines), most=len(lines) if most is None else int(most["most"]))
 
 
 def read_change_prompt(text: str) -> ChangePrompt | None:

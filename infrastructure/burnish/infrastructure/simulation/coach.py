@@ -15,8 +15,10 @@ from burnish.infrastructure.simulation.change_prompt import (
     read_comparison_prompt,
     read_epoch_prompt,
     read_merge_prompt,
+    read_notes_prompt,
 )
 from burnish.infrastructure.simulation.coach_edits import Draft, distract, harm, teach
+from burnish.infrastructure.simulation.coach_notes import fewer_notes, reminders
 from burnish.infrastructure.simulation.coach_roles import (
     EditKind,
     as_json,
@@ -46,6 +48,9 @@ from burnish.infrastructure.simulation.usage import answered
 
 USUAL_BUDGET = 4
 """The most edits in an answer to a prompt that names no budget."""
+
+NOTED = "noted_"
+"""Before the name of a form of an analyst's answer that has notes."""
 
 GUIDANCE_LINES = 2
 """The most lines that new guidance adds to what it keeps of the previous one."""
@@ -127,6 +132,11 @@ class SimulatedCoach:
                     return rewritten(changes)
                 kinds = seen_kinds(changes, self._right, self._accuracy, digest)
                 return ranked(changes, kinds) if request.purpose == "rank" else counted(kinds, self._accuracy)
+            case "consolidate":
+                listed = read_notes_prompt(request.user)
+                if listed is None:
+                    return None
+                return as_json(reasoning="The newest stay.", notes=fewer_notes(listed.notes, listed.most))
             case "guidance":
                 return self._guidance(request.user, digest)
             case "memory":
@@ -139,14 +149,18 @@ class SimulatedCoach:
         """Edits, with at most as many as the prompt's budget, none when there is nothing to say; or what else is wanted."""
         lessons = self._lessons(prompt, digest)
         edits = self._edits(prompt, lessons, digest)
+        noted: dict[str, object] = {}
+        if form.startswith(NOTED):
+            behind = [self._rules_behind(failure) for failure in prompt.failures]
+            noted["notes"] = reminders(parse_rules(prompt.skill), self._lines, behind)
         reasoning = f"{len(prompt.failures)} failed; rules behind that and not in the skill: {len(lessons)}."
-        match form:
+        match form.removeprefix(NOTED):
             case "suggestions":
-                return as_json(reasoning=reasoning, suggestions=list(map(suggestion_of, edits)))
+                return as_json(reasoning=reasoning, suggestions=list(map(suggestion_of, edits)), **noted)
             case "whole_skill":
-                return whole_skill(apply_patch(prompt.skill, Patch(edits)).content, reasoning, edits)
+                return whole_skill(apply_patch(prompt.skill, Patch(edits)).content, reasoning, edits, noted)
             case _:
-                return as_json(reasoning=reasoning, edits=list(map(edit_fields, edits)))
+                return as_json(reasoning=reasoning, edits=list(map(edit_fields, edits)), **noted)
 
     def _guidance(self, text: str, digest: str) -> str | None:
         """The right rules of the previous guidance, and lines that edits for the failing items would add."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from burnish.domain.edits import Edit, EditOp, Patch, apply_patch
 from burnish.infrastructure.simulation.change_prompt import ChangePrompt, EpochPrompt
@@ -87,10 +88,12 @@ def rewritten(prompt: ChangePrompt) -> str:
     return whole_skill(report.content, reasoning, report.applied)
 
 
-def whole_skill(skill: str, reasoning: str, applied: Sequence[Edit]) -> str:
-    """An answer with a whole skill."""
+def whole_skill(
+    skill: str, reasoning: str, applied: Sequence[Edit], beside: Mapping[str, object] = MappingProxyType({})
+) -> str:
+    """An answer with a whole skill, and what else is in it."""
     changes = [f"{edit.op.value}: {(edit.content or edit.target).strip()}" for edit in applied]
-    return as_json(reasoning=reasoning, changes=changes, skill=skill if skill.strip() else EMPTY_SKILL)
+    return as_json(reasoning=reasoning, changes=changes, skill=skill if skill.strip() else EMPTY_SKILL, **beside)
 
 
 def remembered(prompt: EpochPrompt) -> str:

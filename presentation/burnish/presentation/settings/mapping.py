@@ -10,7 +10,7 @@ from typing import cast
 
 from burnish.application.budget import Budget
 from burnish.application.prices import Price
-from burnish.domain.config import PairPolicy, RateControl, TrainSkillConfig, UpdateMode
+from burnish.domain.config import AppendixSource, PairPolicy, RateControl, TrainSkillConfig, UpdateMode
 from burnish.domain.gate import GateMetric, GateMode
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.fields import Kind, Section
@@ -60,6 +60,9 @@ def to_config(settings: TaskSettings, train_items: int, *, val_items: int) -> Tr
         slow_update_samples=optimizer.slow_update_samples,
         slow_update_gate=optimizer.slow_update_gate_with_selection,
         longitudinal_pair_policy=PairPolicy(optimizer.longitudinal_pair_policy),
+        use_skill_aware_reflection=optimizer.use_skill_aware_reflection,
+        skill_aware_appendix_source=AppendixSource(optimizer.skill_aware_appendix_source),
+        skill_aware_consolidate_threshold=optimizer.skill_aware_consolidate_threshold,
         recall_meta_skill=optimizer.recall_meta_skill,
         promote_final=evaluation.promote_final,
         eval_test=evaluation.eval_test,
@@ -108,6 +111,9 @@ SETTING_OF = {
     "slow_update_samples": "optimizer.slow_update_samples",
     "slow_update_gate": "optimizer.slow_update_gate_with_selection",
     "longitudinal_pair_policy": "optimizer.longitudinal_pair_policy",
+    "use_skill_aware_reflection": "optimizer.use_skill_aware_reflection",
+    "skill_aware_appendix_source": "optimizer.skill_aware_appendix_source",
+    "skill_aware_consolidate_threshold": "optimizer.skill_aware_consolidate_threshold",
     "recall_meta_skill": "optimizer.recall_meta_skill",
     "promote_final": "evaluation.promote_final",
     "eval_test": "evaluation.eval_test",

@@ -214,6 +214,15 @@ class OptimizerSection(Section):
     longitudinal_pair_policy: Annotated[Literal["mixed", "changed", "unchanged"], aliases(PAIR_POLICIES)] = identity(
         "mixed", "which of them the guidance is written from: mixed (all), changed or unchanged"
     )
+    use_skill_aware_reflection: bool = identity(
+        default=False, description="tell execution lapses from defects: lapses become notes in the skill"
+    )
+    skill_aware_appendix_source: Literal["both", "failure_only"] = identity(
+        "both", "whose notes: both (of all analysts) or failure_only"
+    )
+    skill_aware_consolidate_threshold: Count = identity(
+        0, "notes above which the optimizer is asked for fewer; 0: never"
+    )
     use_meta_skill: bool = identity(default=True, description="keep a memory for the optimizer across epochs")
     recall_meta_skill: bool = identity(default=False, description="start with the memory of the skill's latest run")
     max_skill_tokens: Positive | None = identity(
