@@ -14,6 +14,7 @@ REJECTED = "Rejected by the gate"
 ACCEPTED = "Accepted"
 NEW_BEST = "Accepted, new best"
 TAKEN = "Taken without a gate"
+NOTES = "Notes"
 TAKEN_NEW_BEST = "Taken without a gate, new best"
 OPTIMIZER_FAILED = "Optimizer failed"
 INCONCLUSIVE = "Inconclusive"
@@ -37,6 +38,8 @@ def title_of(record: StepRecord) -> str:
             return NEW_BEST if is_best else ACCEPTED
         case StepReason.FORCED:
             return TAKEN_NEW_BEST if is_best else TAKEN
+        case StepReason.NOTES:
+            return NOTES
         case StepReason.OPTIMIZER_FAILED:
             return OPTIMIZER_FAILED
         case StepReason.INCONCLUSIVE:
@@ -60,7 +63,7 @@ def explained(record: StepRecord) -> str:
             return f"Every call to the model failed ({record.code})."
         case StepReason.INCONCLUSIVE:
             return f"Too many tasks stayed without an answer to decide anything ({record.code})."
-        case StepReason.GATE | StepReason.ACCEPTED | StepReason.FORCED:
+        case StepReason.GATE | StepReason.ACCEPTED | StepReason.FORCED | StepReason.NOTES:
             return f"{compared(record)}."
 
 
@@ -78,5 +81,5 @@ def compared(record: StepRecord) -> str:
     if record.candidate_score is None:
         ceiling = "unknown" if record.ceiling is None else f"{record.ceiling:.4f}"
         return f"The candidate could reach {ceiling} at most against {against}, so the pass was stopped early"
-    who = "the best one's " if record.reason is StepReason.FORCED else ""
+    who = "the best one's " if record.reason in {StepReason.FORCED, StepReason.NOTES} else ""
     return f"The candidate scored {record.candidate_score:.4f} against {who}{against}"
