@@ -17,6 +17,7 @@ from burnish.domain.rollouts import SPLITS
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
+from burnish.presentation.flat_flags import flags_page, without_flat_flags
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
 from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
@@ -59,7 +60,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, fo
 def run(arguments: Sequence[str]) -> int:
     """Run a command; returns the exit status. Bad input is told in one line a problem, never with a traceback."""
     try:
-        app(args=_spread(arguments), prog_name="burnish")
+        app(args=_spread(checked(lambda: without_flat_flags(arguments))), prog_name="burnish")
+    except typer.Exit as exit_:  # before there was a command
+        return exit_.exit_code
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except OSError as error:  # standard output is full or closed: what is left to say has no place
@@ -225,6 +228,12 @@ def print_failures() -> None:
     from burnish.presentation.failure_reference import failure_reference  # noqa: PLC0415 - only this command needs it
 
     typer.echo(failure_reference(), nl=False)
+
+
+@config_app.command(name="flags")
+def print_flags() -> None:
+    """Print what became of SkillOpt's keys and flags, in Markdown."""
+    typer.echo(flags_page(), nl=False)
 
 
 @audit_app.command()
