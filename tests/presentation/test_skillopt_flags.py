@@ -17,6 +17,7 @@ TASK = str(EXAMPLE / "task.yaml")
 
 _AZURE = "endpoint api_version api_key auth_mode ad_scope managed_identity_client_id"
 _QWEN = "base_url api_key temperature timeout_seconds max_tokens enable_thinking thinking_mode"
+_COMPATIBLE = "base_url api_key model temperature timeout_seconds max_tokens"
 
 KEYS_OF_SKILLOPT = {
     "model": (
@@ -36,7 +37,11 @@ KEYS_OF_SKILLOPT = {
     )
     + " ".join(f"{role}azure_openai_{name}" for role in ("", "optimizer_", "target_") for name in _AZURE.split())
     + " "
-    + " ".join(f"{role}qwen_chat_{name}" for role in ("", "optimizer_", "target_") for name in _QWEN.split()),
+    + " ".join(f"{role}qwen_chat_{name}" for role in ("", "optimizer_", "target_") for name in _QWEN.split())
+    + " "
+    + " ".join(
+        f"{role}openai_compatible_{name}" for role in ("", "optimizer_", "target_") for name in _COMPATIBLE.split()
+    ),
     "train": "num_epochs train_size batch_size accumulation seed steps_per_epoch",
     "gradient": "minibatch_size merge_batch_size analyst_workers failure_only max_analyst_rounds",
     "optimizer": (

@@ -55,7 +55,7 @@ def by_path(path: str) -> SkillOptName | None:
 
 
 _BOTH = ("target", "optimizer")
-_NO_SECRET = "a key on a command line or in a file is seen by others: set the environment variable {}_API_KEY"
+_SEEN = "a key on a command line or in a file is seen by others: set the environment variable {}_API_KEY"
 _ADDRESS = "addresses come from the environment: set {}_BASE_URL"
 _AZURE = (
     "Azure's own way to sign in is not supported: use openai_compatible with OPENAI_COMPATIBLE_BASE_URL and _API_KEY"
@@ -107,7 +107,7 @@ _REFUSED: Mapping[str, Mapping[str, str]] = {
         "codex_trace_to_optimizer": _AGENT,
         "azure_endpoint": _AZURE,
         "azure_api_version": _AZURE,
-        "azure_api_key": _NO_SECRET.format("OPENAI"),
+        "azure_api_key": _SEEN.format("OPENAI"),
         **{
             f"minimax_{name}": _MINIMAX
             for name in ("region", "base_url", "api_key", "model", "temperature", "max_tokens", "enable_thinking")
@@ -163,7 +163,8 @@ def _names() -> Iterator[SkillOptName]:
     )
     for role in ("", "optimizer_", "target_"):
         yield from _azure(role)
-        yield from _qwen(role)
+        for backend in ("qwen_chat", "openai_compatible"):
+            yield from _server(role, backend)
     for section, names in _SAME.items():
         yield from (SkillOptName(path=f"{section}.{name}", flag=name) for name in names.split())
     yield SkillOptName(path="train.steps_per_epoch", flag="steps_per_epoch", remark="holds; SkillOpt works it out anew")
@@ -209,7 +210,7 @@ def _names() -> Iterator[SkillOptName]:
 
 
 def _azure(role: str) -> Iterator[SkillOptName]:
-    secret = _NO_SECRET.format(f"{role.upper()}OPENAI")
+    secret = _SEEN.format(f"{role.upper()}OPENAI")
     reasons = {
         "endpoint": _AZURE,
         "api_version": _AZURE,
@@ -223,21 +224,30 @@ def _azure(role: str) -> Iterator[SkillOptName]:
         yield SkillOptName(path=f"model.{flag}", flag=flag, reason=reason)
 
 
-def _qwen(role: str) -> Iterator[SkillOptName]:
-    roles = _BOTH if not role else (role.rstrip("_"),)
+def _server(role: str, backend: str) -> Iterator[SkillOptName]:
+    """The names of a backend that is a server with OpenAI's API."""
     prefix = f"{role.upper()}OPENAI_COMPATIBLE"
-    reasons = {
-        "base_url": _ADDRESS.format(prefix),
-        "api_key": _NO_SECRET.format(prefix),
-        "enable_thinking": _THINKING,
-        "thinking_mode": _THINKING,
-    }
+    reasons = {"base_url": _ADDRESS.format(prefix), "api_key": _SEEN.format(prefix)}
+    renamed = ("temperature", "timeout_seconds", "max_tokens")
+    if backend == "qwen_chat":
+        reasons |= dict.fromkeys(("enable_thinking", "thinking_mode"), _THINKING)
+    else:
+        yield SkillOptName(
+            path=f"model.{role}{backend}_model",
+            flag=f"{role}{backend}_model",
+            renamed=tuple(f"model.{each}" for each in _roles(role)),
+        )
     for name, reason in reasons.items():
-        flag = f"{role}qwen_chat_{name}"
+        flag = f"{role}{backend}_{name}"
         yield SkillOptName(path=f"model.{flag}", flag=flag, reason=reason)
-    for name in ("temperature", "timeout_seconds", "max_tokens"):
-        flag = f"{role}qwen_chat_{name}"
-        yield SkillOptName(path=f"model.{flag}", flag=flag, renamed=tuple(f"model.{each}_{name}" for each in roles))
+    for name in renamed:
+        flag = f"{role}{backend}_{name}"
+        keys = tuple(f"model.{each}_{name}" for each in _roles(role))
+        yield SkillOptName(path=f"model.{flag}", flag=flag, renamed=keys)
+
+
+def _roles(prefix: str) -> tuple[str, ...]:
+    return (prefix.rstrip("_"),) if prefix else _BOTH
 
 
 SKILLOPT_NAMES = tuple(_names())
