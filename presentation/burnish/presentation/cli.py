@@ -14,6 +14,8 @@ import typer
 
 from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
+from burnish.presentation.adoption import adopt
+from burnish.presentation.completion import complete_tasks
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
@@ -27,6 +29,8 @@ from burnish.presentation.settings.keys import KEYS, value_at
 from burnish.presentation.settings.loading import load_task
 from burnish.presentation.settings.mapping import canonical, named_as_settings
 from burnish.presentation.settings.yaml_text import write_value
+from burnish.presentation.skill_diff import diff
+from burnish.presentation.skill_show import show as skill_show
 from burnish.presentation.training import TrainOptions, evaluate_task, train_task, verify_audit
 
 EXAMPLE = "skill-training"
@@ -46,8 +50,14 @@ audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode
 app.add_typer(audit_app, name="audit")
 app.add_typer(runs_app, name="runs")
 app.command()(replay)
+app.command(name="show")(skill_show)
+app.command()(diff)
+app.command()(adopt)
 
-TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
+TaskFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False, autocompletion=complete_tasks),
+]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="TASK.yaml", help="The task file, as an option.", show_default=False)
 ]

@@ -71,7 +71,7 @@ class Trail:
                     _line("select", f"{_edits(len(event.edits), 'kept')}, at most {event.learning_rate} in this step")
                 ]
             case Applied():
-                return _applied(event)
+                return applied_lines(event)
             case StepFinished():
                 return [_line("gate" if event.record.learning_rate else "re-score", _decided(event.record))]
             case SlowUpdated(analysis=SlowUpdateAnalysis() as analysis):
@@ -129,7 +129,8 @@ def _edits(count: int, what: str) -> str:
     return f"{count} edit{'' if count == 1 else 's'} {what}"
 
 
-def _applied(event: Applied) -> list[str]:
+def applied_lines(event: Applied) -> list[str]:
+    """What became of each edit: how many were applied, then one a line."""
     lines = [_line("apply", _edits(len(event.applied), "applied"))]
     lines += [_line("", f"+ {describe_edit(edit)}") for edit in event.applied]
     lines += [_line("", f"! {describe_edit(failed.edit)}: {failed.reason}") for failed in event.failed]
