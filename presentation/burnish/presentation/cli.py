@@ -16,6 +16,7 @@ from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
 from burnish.presentation.adoption import adopt
 from burnish.presentation.completion import complete_tasks
+from burnish.presentation.doctor_command import doctor
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
@@ -53,6 +54,7 @@ app.command()(replay)
 app.command(name="show")(skill_show)
 app.command()(diff)
 app.command()(adopt)
+app.command()(doctor)
 
 TaskFile = Annotated[
     Path | None,

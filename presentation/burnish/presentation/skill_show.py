@@ -113,13 +113,11 @@ def _named(place: Place, kept: KeptSkills) -> str:
 def _decision(record: StepRecord) -> str:
     what = "slow update" if record.reason.value == "forced" or not record.learning_rate else f"step {record.step}"
     reason = record.code or record.reason.value
-    if record.ceiling is not None:
-        candidate = f"at best {record.ceiling:.4f}"
-    else:
-        candidate = score_text(record.candidate_score)
+    candidate = f"at best {record.ceiling:.4f}" if record.ceiling is not None else score_text(record.candidate_score)
     counted = f"{record.applied} of {record.proposed} edits applied, {record.failed} failed"
     decided = DECISIONS[record.action]
-    return f"  {what} (epoch {record.epoch}): {decided} ({reason}), {candidate} against {score_text(record.compared_with)}; {counted}"
+    scores = f"{candidate} against {score_text(record.compared_with)}"
+    return f"  {what} (epoch {record.epoch}): {decided} ({reason}), {scores}; {counted}"
 
 
 async def _edits(

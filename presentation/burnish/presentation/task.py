@@ -165,6 +165,11 @@ async def open_task(
         )
 
 
+async def connect_model(role: Role, loaded: LoadedTask, environment: Environment, stack: AsyncExitStack) -> ChatModel:
+    """The role's model as a run asks it, closed with the stack. Raises SettingsError when it is not all told."""
+    return await _connect(role, loaded.settings, loaded.base_dir, environment, stack, offline=False)
+
+
 def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:
     """How long the optimizer's answers are, and how much of rollouts it sees."""
     gradient = settings.gradient
