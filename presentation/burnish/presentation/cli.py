@@ -21,6 +21,7 @@ from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.flat_flags import flags_page, without_flat_flags
+from burnish.presentation.init_command import init
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
 from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
@@ -55,6 +56,7 @@ app.command(name="show")(skill_show)
 app.command()(diff)
 app.command()(adopt)
 app.command()(doctor)
+app.command()(init)
 
 TaskFile = Annotated[
     Path | None,
