@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 _LONGEST_WAIT_SECONDS = 60.0
+_BETWEEN_PRESSES_SECONDS = 2.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -65,9 +66,13 @@ class Terminal:
         """Type a line."""
         os.write(self._main, f"{line}\n".encode())
 
-    def press_ctrl_c(self) -> None:
-        """What the terminal does then for a command in the foreground."""
-        self._process.send_signal(signal.SIGINT)
+    def end_by_ctrl_c(self) -> int:
+        """Press Ctrl-C until there is an answer, as people do: a prompt that is just coming up misses one. The status."""
+        ready: list[int] = []
+        while not ready:
+            self._process.send_signal(signal.SIGINT)
+            ready, _, _ = select.select([self._main], [], [], _BETWEEN_PRESSES_SECONDS)
+        return self.finish()
 
     def finish(self) -> int:
         """Read to the end; the exit status."""

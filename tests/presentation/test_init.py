@@ -216,9 +216,8 @@ def test_at_a_terminal_it_asks_three_questions(here: Path) -> None:
 
 def test_ctrl_c_at_a_question_leaves_nothing(here: Path) -> None:
     with Terminal(["init"], cwd=here) as terminal:
-        terminal.expect("1/3")
-        terminal.press_ctrl_c()
-        assert terminal.finish() == 130
+        terminal.expect("questions and answers?: ")
+        assert terminal.end_by_ctrl_c() == 130
     assert "burnish: interrupted; nothing was done" in terminal.plain
     assert "Traceback" not in terminal.plain
     assert list(here.iterdir()) == []
