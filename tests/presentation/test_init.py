@@ -131,7 +131,7 @@ def test_long_answers_are_compared_by_their_words(here: Path, capsys: pytest.Cap
     assert "scorer: f1\n" in (here / "made" / "task.yaml").read_text()
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[list[str], str]] = {
     "nobody to ask": ([], "--data: is not given, and nobody can be asked here"),
     "no such file": (["--data", "nothing.csv"], "nothing.csv: there is no such file"),
     "no data file": (["--data", "notes.txt"], "is no .jsonl, .json, .csv or .tsv file"),

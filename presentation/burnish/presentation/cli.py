@@ -22,7 +22,7 @@ from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.flat_flags import flags_page, without_flat_flags
 from burnish.presentation.init_command import init
-from burnish.presentation.output import Output, print_score, print_trained, sinks_for
+from burnish.presentation.output import Output, onlookers_for, print_score, print_trained, watch_for
 from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
 from burnish.presentation.run_folder import RunFolder
@@ -68,6 +68,7 @@ ConfigFile = Annotated[
 CfgOptions = Annotated[
     list[str] | None, typer.Option(_OPTIONS, metavar="SECTION.KEY=VALUE …", help="Settings over the task file's.")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing but what came of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for machines.")]
 
 
@@ -146,9 +147,13 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: print the estimate and the first prompts.")
     ] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a task's skill.
+
+    A terminal shows a table of the steps and a bar; elsewhere there are lines. Ctrl-C stops the run, and the same command
+    goes on with it. --quiet prints the path of the best skill and nothing else.
 
     Example: burnish train examples/ticket-routing/task.yaml --cfg-options train.num_epochs=1
     """
@@ -168,9 +173,11 @@ def train(
         traces=traces,
         replay=replay,
     )
-    output = Output(as_json=as_json)
-    with sinks_for(output) as sinks:
-        trained = answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
+    output = Output(as_json=as_json, quiet=quiet)
+    with onlookers_for(output) as told:
+        trained = answer(
+            train_task(options, os.environ, told.sinks, told.watch), interrupted="run the same command to go on"
+        )
     print_trained(trained, output)
     failure = trained.failure
     exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
@@ -186,6 +193,7 @@ def evaluate(
     skill: Annotated[
         Path | None, typer.Option("--skill", metavar="FILE", help="The skill to score.", show_default="the task's own")
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a skill on a split, without training.
@@ -194,9 +202,12 @@ def evaluate(
     """
     if split not in SPLITS:
         refuse(f"--split: there is no split {shown(split)!r}: use {', '.join(SPLITS)}")
-    result = answer(evaluate_task(_task_file(task, config), cfg_options or (), os.environ, split=split, skill=skill))
+    output, path = Output(as_json=as_json, quiet=quiet), _task_file(task, config)
+    with watch_for(output) as watch:
+        scored = evaluate_task(path, cfg_options or (), os.environ, split=split, skill=skill, watch=watch)
+        result = answer(scored, interrupted="nothing of a score is kept: run the same command to begin anew")
     if result.is_ok:
-        print_score(result.value, split, Output(as_json=as_json))
+        print_score(result.value, split, output)
     exit_for(result.failure)
 
 

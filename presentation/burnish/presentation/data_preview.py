@@ -42,8 +42,7 @@ class DataPreview:
 
     def likely_scorer(self, answer: str) -> str:
         """The scorer that probably fits the answers: numbers, short texts, or longer ones."""
-        values = [record.get(answer) for record in self.records]
-        texts = [str(each) for value in values for each in (_listed(value) if isinstance(value, list) else [value])]
+        texts = [str(each) for record in self.records for each in _listed(record.get(answer))]
         if all(_is_number(text) for text in texts):
             return "numeric"
         return "exact_match" if all(len(text.split()) <= _SHORT_WORDS for text in texts) else "f1"
@@ -124,8 +123,8 @@ def _record(value: object) -> Mapping[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _listed(value: Sequence[object]) -> Sequence[object]:
-    return value
+def _listed(value: object) -> Sequence[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def _is_number(text: str) -> bool:

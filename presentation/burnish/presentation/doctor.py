@@ -119,7 +119,8 @@ def _disk(folder: Path) -> Check:
 def _variables(environ: Mapping[str, str]) -> Check:
     """Which models the environment knows, without a task that would say which are needed."""
     here = read_environment(Path(), environ)
-    known = sorted(name for name in {*here.process, *here.dotenv} if (here.process | here.dotenv)[name].strip())
+    sources = (here.process, here.dotenv)
+    known = sorted({name for source in sources for name, value in source.items() if value.strip()})
     if not known:
         remedy = "set OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL, or OPENAI_API_KEY"
         return warning("environment", f"tells of no model: {remedy}, and name a task to have them asked")

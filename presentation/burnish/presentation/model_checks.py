@@ -13,7 +13,7 @@ from burnish.presentation.checks import Check, failed, ok, warning
 from burnish.presentation.settings.environment import ApiBackend, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.task import SIMULATED, connect_model
+from burnish.presentation.task import connect_model
 
 _LONGEST_WAIT_SECONDS: Final = 30.0
 _PLAIN_TOKENS: Final = 16
@@ -52,7 +52,7 @@ async def _check_role(role: Role, loaded: LoadedTask, environment: Environment) 
     section = loaded.settings.model
     backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
     name = section.target if role is Role.TARGET else section.optimizer
-    if backend == SIMULATED:
+    if backend == "simulated":
         return [warning(f"{role} model", "simulated: its scores say nothing about any real model")]
     async with AsyncExitStack() as stack:
         try:

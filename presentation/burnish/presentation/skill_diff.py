@@ -45,11 +45,11 @@ def diff(
     lines = list(unified(old, new, _label(first), _label(second)))
     if not lines:
         typer.echo(f"{_label(first)} and {_label(second)} are the same text")
+    coloured = is_coloured(os.environ)
     for line in lines:
-        colour = _COLOURS.get(line[:1]) if is_coloured(os.environ) else None
-        typer.echo(
-            typer.style(printable(line), fg=colour, bold=line[:3] in {"+++", "---"}) if colour else printable(line)
-        )
+        colour = _COLOURS.get(line[:1]) if coloured else None
+        is_head = line.startswith(("--- ", "+++ "))
+        typer.echo(typer.style(printable(line), fg=colour, bold=is_head or None) if colour else printable(line))
 
 
 def unified(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from burnish.application.optimizer_ports import (
     RateChooser,
     SkillRewriter,
 )
+from burnish.application.ports import RolloutRunner
 from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import markers_are_balanced
@@ -54,7 +55,7 @@ SIMULATED = "simulated"
 class TaskPorts(TypedDict):
     """The parameters of `open_app` that a task brings."""
 
-    rollouts: ChatTaskRunner
+    rollouts: RolloutRunner
     proposer: PatchProposer
     merger: PatchMerger
     ranker: EditRanker
