@@ -21,6 +21,8 @@ from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
 from burnish.presentation.flat_flags import flags_page, without_flat_flags
+from burnish.presentation.help_texts import command_reference, set_examples_last
+from burnish.presentation.help_texts import example as help_example
 from burnish.presentation.init_command import init
 from burnish.presentation.output import Output, onlookers_for, print_score, print_trained, watch_for
 from burnish.presentation.replay_command import replay
@@ -45,10 +47,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=help_example("burnish init --data tickets.csv"),
 )
-config_app = typer.Typer(help="Look at the configuration of a task.", rich_markup_mode=None)
+config_app = typer.Typer(
+    help="Look at the configuration of a task, and at the references.",
+    rich_markup_mode=None,
+    epilog=help_example("burnish config show examples/ticket-routing/task.yaml"),
+)
 app.add_typer(config_app, name="config")
-audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode=None)
+audit_app = typer.Typer(
+    help="Look at the audit log of a run.", rich_markup_mode=None, epilog=help_example("burnish audit verify runs/demo")
+)
 app.add_typer(audit_app, name="audit")
 app.add_typer(runs_app, name="runs")
 app.command()(replay)
@@ -224,7 +233,10 @@ def estimate(
 
 @config_app.command()
 def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
-    """Print every setting of a task, and where its value came from."""
+    """Print every setting of a task, and where its value came from.
+
+    Example: burnish config show examples/ticket-routing/task.yaml --cfg-options train.seed=7
+    """
     path = _task_file(task, config)
     loaded = checked(lambda: load_task(path, cfg_options or ()))
     for key in KEYS:
@@ -233,7 +245,10 @@ def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOp
 
 @config_app.command()
 def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
-    """Check a task's settings, and say so when they are right."""
+    """Check a task's settings, and say so when they are right.
+
+    Example: burnish config check examples/ticket-routing/task.yaml
+    """
     path = _task_file(task, config)
     checked(lambda: load_task(path, cfg_options or ()))
     typer.echo(f"{path}: settings are right")
@@ -241,7 +256,10 @@ def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgO
 
 @config_app.command(name="reference")
 def print_reference() -> None:
-    """Print the reference of all settings, in Markdown."""
+    """Print the reference of all settings, in Markdown.
+
+    Example: burnish config reference > docs/configuration.md
+    """
     from burnish.presentation.settings.reference import reference  # noqa: PLC0415 - only this command needs it
 
     typer.echo(reference(), nl=False)
@@ -249,7 +267,10 @@ def print_reference() -> None:
 
 @config_app.command(name="failures")
 def print_failures() -> None:
-    """Print the reference of all failure codes, in Markdown."""
+    """Print the reference of all failure codes, in Markdown.
+
+    Example: burnish config failures > docs/failures.md
+    """
     from burnish.presentation.failure_reference import failure_reference  # noqa: PLC0415 - only this command needs it
 
     typer.echo(failure_reference(), nl=False)
@@ -257,8 +278,20 @@ def print_failures() -> None:
 
 @config_app.command(name="flags")
 def print_flags() -> None:
-    """Print what became of SkillOpt's keys and flags, in Markdown."""
+    """Print what became of SkillOpt's keys and flags, in Markdown.
+
+    Example: burnish config flags > docs/skillopt-flags.md
+    """
     typer.echo(flags_page(), nl=False)
+
+
+@config_app.command(name="commands")
+def print_commands() -> None:
+    """Print the reference of all commands, in Markdown.
+
+    Example: burnish config commands > docs/console.md
+    """
+    typer.echo(command_reference(app), nl=False)
 
 
 @audit_app.command()
@@ -289,3 +322,6 @@ def _task_file(task: Path | None, config: Path | None) -> Path:
     if path is None:
         refuse("no task file is given: name one, such as examples/ticket-routing/task.yaml")
     return path
+
+
+set_examples_last(app)

@@ -18,6 +18,7 @@ from burnish.infrastructure.tasks.refusals import shown_path
 from burnish.presentation.asking import confirmed
 from burnish.presentation.completion import complete_runs
 from burnish.presentation.exits import answer, checked, refuse, without_log
+from burnish.presentation.help_texts import example
 from burnish.presentation.kept_runs import (
     UNFINISHED,
     UNREADABLE,
@@ -35,7 +36,9 @@ from burnish.presentation.skillopt_export import export_skillopt
 from burnish.presentation.terminal import can_ask
 from burnish.presentation.training import RUNS
 
-runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
+runs_app = typer.Typer(
+    help="Look at the runs that are kept, and delete them.", rich_markup_mode=None, epilog=example("burnish runs list")
+)
 
 Folder = Annotated[
     Path,
