@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from console_training import start
 from ticket_server import EXAMPLE
+from typer.main import get_command
 
 from burnish.presentation.cli import app, run
 from burnish.presentation.completion import complete_runs, complete_tasks
 from burnish.presentation.help_texts import commands_of
 
-COMMANDS = [words.split()[1:] for words, _ in commands_of(app)]
+COMMANDS = [words.split()[1:] for words, _ in commands_of(get_command(app))]
 PAGE = EXAMPLE.parent.parent / "docs" / "console.md"
 
 

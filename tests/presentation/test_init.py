@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,7 @@ def test_what_is_made_is_right_and_says_where_the_server_is_but_no_key(
     assert names == {"task.yaml", "SKILL.md", "README.md", ".gitignore", ".env", "sums.jsonl"}
     assert (here / "made" / "sums.jsonl").read_bytes() == (here / "sums.jsonl").read_bytes()
     assert not any(b"sk-planted-secret" in path.read_bytes() for path in (here / "made").iterdir())
+    assert stat.S_IMODE((here / "made" / ".env").stat().st_mode) == 0o600, "somebody will put a key into it"
     assert "OPENAI_COMPATIBLE_BASE_URL=http://127.0.0.1:9/v1\n" in (here / "made" / ".env").read_text()
     assert ".env\n" in (here / "made" / ".gitignore").read_text()
     capsys.readouterr()
@@ -142,7 +144,7 @@ BROKEN: dict[str, tuple[list[str], str]] = {
     "a folder of other things": (["--data", "folder"], "is a folder without train/"),
     "an unknown field": (["--data", "good.csv", "--question", "q"], "--question: there is no field 'q'"),
     "an unknown answer": (["--data", "good.csv", "--answer", "a"], "--answer: there is no field 'a'"),
-    "an unknown scorer": (["--data", "good.csv", "--scorer", "magic", *SERVER], "env.scorer"),
+    "an unknown scorer": (["--data", "good.csv", "--scorer", "magic", *SERVER], "burnish: --scorer: "),
     "no address": (["--data", "good.csv", "--endpoint", "localhost"], "--endpoint: must be a server's address"),
     "a secret in the address": (["--data", "good.csv", "--endpoint", "http://a:sk-planted@b/v1"], "no user, password"),
     "no model": (["--data", "good.csv", "--endpoint", "http://b/v1"], "--model: is not given"),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.main import get_command
 
 from burnish.presentation.failure_reference import EXIT_CODES
 
@@ -60,17 +59,16 @@ def example(text: str) -> str:
     return f"{_UNBROKEN}{EXAMPLE}{text}"
 
 
-def commands_of(app: typer.Typer) -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
-    """Every command and group with the words that call it, `burnish` first."""
-    root = get_command(app)
+def commands_of(root: object) -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    """Every command and group below the console's group, with the words that call it, `burnish` first."""
     assert isinstance(root, TyperGroup), "an app with several commands is a group"
     yield from _below("burnish", root)
 
 
-def command_reference(app: typer.Typer) -> str:
-    """The page, in Markdown."""
+def command_reference(root: object) -> str:
+    """The page about all commands of the console's group, in Markdown."""
     lines = [_HEAD, *_exit_codes(), ""]
-    for words, command in commands_of(app):
+    for words, command in commands_of(root):
         if isinstance(command, TyperGroup) and words != "burnish":
             continue
         lines += [f"## {words}", "", *_told(command), ""]

@@ -19,6 +19,7 @@ from burnish.presentation.interruption import run_until_told_to_stop
 from burnish.presentation.new_folder import new_folder
 from burnish.presentation.new_task import (
     CONVERTED,
+    ENVIRONMENT,
     NewTask,
     converted,
     field_names,
@@ -191,10 +192,20 @@ def _write(place: Path, task: NewTask, source: Path, found: DataPreview, *, copi
             shutil.copyfile(source, temporary / source.name)
         for name, text in new.files.items():
             (temporary / name).write_text(text, encoding="utf-8", newline="")
+            if name == ENVIRONMENT:
+                (temporary / name).chmod(0o600)  # a key may be added to it
         try:
             run_until_told_to_stop(_prove(temporary / "task.yaml"))
+        except SettingsError as error:
+            raise SettingsError(tuple(_as_option(line) for line in error.lines)) from error
         except DataError as error:
             raise DataError(str(error).replace(str(temporary / new.data), shown_path(source))) from error
+
+
+def _as_option(line: str) -> str:
+    """A problem of the task file that was made, as one of the option it came from: nobody has seen the file."""
+    _, is_scorer, told = line.partition(": env.scorer: ")
+    return f"--scorer: {told}" if is_scorer else line
 
 
 async def _prove(file: Path) -> None:

@@ -20,6 +20,7 @@ ON_LAST_LINE = frozenset({"exact_match", "f1", "anls"})
 """Scorers that judge the last line."""
 
 CONVERTED = "items.jsonl"
+ENVIRONMENT = ".env"
 _FEWEST_ITEMS = 4
 _STEPS_AN_EPOCH = 4
 _SMALLEST_BATCH = 4
@@ -53,10 +54,10 @@ class NewTask:
             "task.yaml": self._task(),
             "SKILL.md": _skill(self.name),
             "README.md": self._readme(),
-            ".gitignore": ".env\nruns/\n",
+            ".gitignore": f"{ENVIRONMENT}\nruns/\n",
         }
         if self.endpoint:
-            made[".env"] = f"OPENAI_COMPATIBLE_BASE_URL={self.endpoint}\n# OPENAI_COMPATIBLE_API_KEY=\n"
+            made[ENVIRONMENT] = f"OPENAI_COMPATIBLE_BASE_URL={self.endpoint}\n# OPENAI_COMPATIBLE_API_KEY=\n"
         return made
 
     def _task(self) -> str:
