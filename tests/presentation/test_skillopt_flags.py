@@ -191,3 +191,15 @@ def test_the_page_in_the_docs_is_the_table(capsys: pytest.CaptureFixture[str]) -
     assert run(["config", "flags"]) == 0
     page = EXAMPLE.parent.parent / "docs" / "skillopt-flags.md"
     assert capsys.readouterr().out == page.read_text(encoding="utf-8"), "write it anew: burnish config flags"
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1e400", "[", "!!python/object:os.system x\n"])
+def test_whatever_a_flag_is_given_is_taken_or_refused_in_lines(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in SKILLOPT_NAMES:
+        if name.option:
+            continue
+        code = run(["config", "check", TASK, f"--{name.flag}={value}"])
+        told = capsys.readouterr().err
+        assert code in {0, 2}, name.flag
+        assert bool(told) == (code == 2)
+        assert all(line.startswith("burnish: ") for line in told.splitlines()), told

@@ -113,7 +113,7 @@ def test_edits_need_the_task_and_say_so(place: Path, capsys: pytest.CaptureFixtu
         (["show", "RUN@first"], 2, "after @ stands a step's number, initial, best or final"),
         (["show", "RUN@1", "--step", "2"], 2, "the step is given twice"),
         (["show", "RUN", "--text", "--json"], 2, "leave --json out"),
-        (["show", "RUN@0", "--edits"], 2, "no edit led to this skill"),
+        (["show", "RUN@0", "--edits"], 2, "--edits are those of a step, and 0 is none"),
         (["show", "nowhere"], 66, "does not exist: see burnish runs list"),
         (["show", "RUN/.."], 66, "is not a run folder"),
         (["diff", "RUN@9"], 2, "the run has no step 9"),

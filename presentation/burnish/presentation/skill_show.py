@@ -130,7 +130,7 @@ async def _edits(
     records = kept.records_of(point.place)
     name = shown_path(point.folder)
     if not records:
-        raise DataError(f"{name}: no edit led to this skill: name a step, as {name}@1")
+        raise DataError(f"{name}: --edits are those of a step, and {point.place} is none: name one, as {name}@1")
     answers = await kept_answers(point.folder, environ)
     loaded = load_kept_task(RunFolder(point.folder), (), task_file)
     async with open_offline(loaded, environ) as task:
