@@ -114,10 +114,12 @@ def _decision(record: StepRecord) -> str:
     what = "slow update" if record.reason.value == "forced" or not record.learning_rate else f"step {record.step}"
     reason = record.code or record.reason.value
     candidate = f"at best {record.ceiling:.4f}" if record.ceiling is not None else score_text(record.candidate_score)
-    counted = f"{record.applied} of {record.proposed} edits applied, {record.failed} failed"
+    counted = (
+        f"; {record.applied} of {record.proposed} edits applied, {record.failed} failed" if record.proposed else ""
+    )
     decided = DECISIONS[record.action]
     scores = f"{candidate} against {score_text(record.compared_with)}"
-    return f"  {what} (epoch {record.epoch}): {decided} ({reason}), {scores}; {counted}"
+    return f"  {what} (epoch {record.epoch}): {decided} ({reason}), {scores}{counted}"
 
 
 async def _edits(
