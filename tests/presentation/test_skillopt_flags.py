@@ -107,11 +107,14 @@ def test_no_name_stands_in_the_table_twice_or_is_unknown_to_skillopt() -> None:
 
 
 @pytest.mark.parametrize("path", ALL_KEYS)
-def test_a_task_file_with_the_key_is_told_its_right_name_or_the_reason(path: str, tmp_path: Path) -> None:
+def test_a_task_file_with_the_key_is_told_its_right_name_or_the_reason(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     section, _, name = path.partition(".")
     known = by_path(path)
     assert known is not None
-    file = tmp_path / "task.yaml"
+    file = Path("task.yaml")
     file.write_text(f"{section}:\n  {name}: null\n")
     try:
         load_task(file)
