@@ -51,11 +51,12 @@ def variables(server: ScriptedServer) -> dict[str, str]:
     return {"OPENAI_COMPATIBLE_BASE_URL": server.base_url, "OPENAI_COMPATIBLE_API_KEY": "sk-no-key-required"}
 
 
-def start(command: list[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
+def start(command: list[str], environ: Mapping[str, str], *, cwd: Path | None = None) -> subprocess.Popen[str]:
     """`burnish` in a process of its own; warnings are errors there too."""
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "burnish", *command],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environ},
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.live import Live
+from terminals import Terminal
 from ticket_server import EXAMPLE
 
 from burnish.application.events import Event, MemoryUpdated, Reflected, SlowUpdated, StepFinished
@@ -157,3 +160,62 @@ def test_a_scorer_that_gives_no_number_ends_the_run_and_names_the_item(
     assert len(error.splitlines()) == 1
     assert "skill_training.rollout.invalid_score" in error
     assert "val-1" in error or "train-1" in error
+
+
+def test_quiet_training_prints_the_best_skills_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("train.num_epochs=1", "train.steps_per_epoch=1", "evaluation.eval_test=false")
+    assert run(["train", TASK, "--out-root", str(tmp_path / "run"), "--quiet", "--cfg-options", *small]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{tmp_path / 'run' / 'best_skill.md'}\n"
+    assert captured.err == ""
+
+
+def test_quiet_says_what_is_wrong_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", "nothing.yaml", "-q"]) == 2
+    assert capsys.readouterr().err.startswith("burnish: nothing.yaml: there is no such file")
+
+
+def test_a_terminal_sees_the_steps_as_a_table_and_a_bar(tmp_path: Path) -> None:
+    small = ("train.num_epochs=1", "train.steps_per_epoch=2", "evaluation.eval_test=false")
+    with Terminal(["train", TASK, "--out-root", str(tmp_path / "run"), "--cfg-options", *small], cwd=tmp_path) as seen:
+        assert seen.finish() == 0
+    assert "2/2" in seen.plain
+    assert "steps" in seen.plain
+    assert re.search(r"[1-9][0-9]* rollouts asked", seen.plain)
+    assert "accept_new_best" in seen.plain
+    assert "  gate  " not in seen.plain, "no lines beside the table"
+
+
+def test_a_terminal_sees_how_far_a_score_is(tmp_path: Path) -> None:
+    with Terminal(["eval", TASK, "--split", "val"], cwd=tmp_path) as seen:
+        assert seen.finish() == 0
+    assert "/48" in seen.plain
+    assert "val: hard 0.1250" in seen.plain
+
+
+def test_a_terminal_sees_a_diff_in_colours_unless_it_asks_not_to(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\n")
+    (tmp_path / "b.md").write_text("two\x1b]0;owned\x07\n")
+    with Terminal(["diff", "a.md", "b.md"], cwd=tmp_path) as seen:
+        assert seen.finish() == 0
+    assert "\x1b[31m-one" in seen.text
+    assert "+two\\x1b]0;owned\\x07" in seen.text, "what a skill holds is not obeyed"
+    with Terminal(["diff", "a.md", "b.md"], {"NO_COLOR": "1"}, cwd=tmp_path) as seen:
+        assert seen.finish() == 0
+    assert "\x1b[3" not in seen.text
+
+
+def test_adopting_asks_at_a_terminal_and_no_is_no(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "task")
+    small = ("train.num_epochs=1", "train.steps_per_epoch=2", "evaluation.eval_test=false")
+    task = str(tmp_path / "task" / "task.yaml")
+    assert run(["train", task, "--out-root", str(tmp_path / "run"), "-q", "--cfg-options", *small]) == 0
+    before = (tmp_path / "task" / "skill.md").read_bytes()
+    for line, told in (("n", "nothing was changed"), ("y", "the best skill of run")):
+        with Terminal(["adopt", "run"], cwd=tmp_path) as seen:
+            seen.expect("[y/N]: ")
+            assert (tmp_path / "task" / "skill.md").read_bytes() == before
+            seen.answer(line)
+            assert seen.finish() == 0
+        assert told in seen.plain
+    assert (tmp_path / "task" / "skill.md").read_bytes() == (tmp_path / "run" / "best_skill.md").read_bytes()

@@ -14,23 +14,28 @@ import typer
 
 from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
+from burnish.presentation.adoption import adopt
+from burnish.presentation.config_commands import CfgOptions, ConfigFile, TaskFile, config_app, task_file
+from burnish.presentation.doctor_command import doctor
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
 from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
-from burnish.presentation.output import Output, print_score, print_trained, sinks_for
+from burnish.presentation.flat_flags import without_flat_flags
+from burnish.presentation.help_texts import example as help_example
+from burnish.presentation.help_texts import set_examples_last
+from burnish.presentation.init_command import init
+from burnish.presentation.output import Output, onlookers_for, print_score, print_trained, watch_for
 from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
 from burnish.presentation.run_folder import RunFolder
 from burnish.presentation.settings.errors import shown
-from burnish.presentation.settings.keys import KEYS, value_at
-from burnish.presentation.settings.loading import load_task
-from burnish.presentation.settings.mapping import canonical, named_as_settings
-from burnish.presentation.settings.yaml_text import write_value
+from burnish.presentation.settings.layers import OPTIONS
+from burnish.presentation.settings.mapping import named_as_settings
+from burnish.presentation.skill_diff import diff
+from burnish.presentation.skill_show import show as skill_show
 from burnish.presentation.training import TrainOptions, evaluate_task, train_task, verify_audit
 
 EXAMPLE = "skill-training"
-
-_OPTIONS = "--cfg-options"
 
 app = typer.Typer(
     name="burnish",
@@ -38,28 +43,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=help_example("burnish init --data tickets.csv"),
 )
-config_app = typer.Typer(help="Look at the configuration of a task.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
-audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode=None)
+audit_app = typer.Typer(
+    help="Look at the audit log of a run.", rich_markup_mode=None, epilog=help_example("burnish audit verify runs/demo")
+)
 app.add_typer(audit_app, name="audit")
 app.add_typer(runs_app, name="runs")
 app.command()(replay)
+app.command(name="show")(skill_show)
+app.command()(diff)
+app.command()(adopt)
+app.command()(doctor)
+app.command()(init)
 
-TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="TASK.yaml", help="The task file, as an option.", show_default=False)
-]
-CfgOptions = Annotated[
-    list[str] | None, typer.Option(_OPTIONS, metavar="SECTION.KEY=VALUE …", help="Settings over the task file's.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing but what came of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for machines.")]
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; returns the exit status. Bad input is told in one line a problem, never with a traceback."""
     try:
-        app(args=_spread(arguments), prog_name="burnish")
+        app(args=_spread(checked(lambda: without_flat_flags(arguments))), prog_name="burnish")
+    except typer.Exit as exit_:  # before there was a command
+        return exit_.exit_code
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except OSError as error:  # standard output is full or closed: what is left to say has no place
@@ -74,16 +82,16 @@ def _spread(arguments: Sequence[str]) -> list[str]:
     spread: list[str] = []
     taking = False
     for argument in arguments:
-        if argument == _OPTIONS:
+        if argument == OPTIONS:
             taking = True
         elif taking and "=" in argument and not argument.startswith("-"):
-            spread += [_OPTIONS, argument]
+            spread += [OPTIONS, argument]
         else:
-            if taking and spread[-2:-1] != [_OPTIONS]:
-                spread.append(_OPTIONS)
+            if taking and spread[-2:-1] != [OPTIONS]:
+                spread.append(OPTIONS)
             taking = False
             spread.append(argument)
-    return [*spread, _OPTIONS] if taking and spread[-2:-1] != [_OPTIONS] else spread
+    return [*spread, OPTIONS] if taking and spread[-2:-1] != [OPTIONS] else spread
 
 
 @app.callback(invoke_without_command=True)
@@ -129,21 +137,25 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: print the estimate and the first prompts.")
     ] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a task's skill.
+
+    A terminal shows a table of the steps and a bar; elsewhere there are lines. Ctrl-C stops the run, and the same command
+    goes on with it. --quiet prints the path of the best skill and nothing else.
 
     Example: burnish train examples/ticket-routing/task.yaml --cfg-options train.num_epochs=1
     """
     if dry_run:
         if replay is not None:
             refuse("--dry-run: asks nobody, so there is nothing to --replay: leave one of them out")
-        _estimate(_task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=True)
+        _estimate(task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=True)
         return
     if out_root is not None and out_root == Path() and not RunFolder(out_root).database.exists():
         refuse("--out-root: names the current folder: name one of the run's own")
     options = TrainOptions(
-        task=_task_file(task, config),
+        task=task_file(task, config),
         overrides=cfg_options or (),
         out_root=out_root,
         run_id=run_id,
@@ -151,9 +163,11 @@ def train(
         traces=traces,
         replay=replay,
     )
-    output = Output(as_json=as_json)
-    with sinks_for(output) as sinks:
-        trained = answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
+    output = Output(as_json=as_json, quiet=quiet)
+    with onlookers_for(output) as told:
+        trained = answer(
+            train_task(options, os.environ, told.sinks, told.watch), interrupted="run the same command to go on"
+        )
     print_trained(trained, output)
     failure = trained.failure
     exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
@@ -169,6 +183,7 @@ def evaluate(
     skill: Annotated[
         Path | None, typer.Option("--skill", metavar="FILE", help="The skill to score.", show_default="the task's own")
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a skill on a split, without training.
@@ -177,9 +192,12 @@ def evaluate(
     """
     if split not in SPLITS:
         refuse(f"--split: there is no split {shown(split)!r}: use {', '.join(SPLITS)}")
-    result = answer(evaluate_task(_task_file(task, config), cfg_options or (), os.environ, split=split, skill=skill))
+    output, path = Output(as_json=as_json, quiet=quiet), task_file(task, config)
+    with watch_for(output) as watch:
+        scored = evaluate_task(path, cfg_options or (), os.environ, split=split, skill=skill, watch=watch)
+        result = answer(scored, interrupted="nothing of a score is kept: run the same command to begin anew")
     if result.is_ok:
-        print_score(result.value, split, Output(as_json=as_json))
+        print_score(result.value, split, output)
     exit_for(result.failure)
 
 
@@ -191,40 +209,7 @@ def estimate(
 
     Example: burnish estimate examples/ticket-routing/task.yaml --cfg-options train.num_epochs=4
     """
-    _estimate(_task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=False)
-
-
-@config_app.command()
-def show(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
-    """Print every setting of a task, and where its value came from."""
-    path = _task_file(task, config)
-    loaded = checked(lambda: load_task(path, cfg_options or ()))
-    for key in KEYS:
-        typer.echo(f"{key}: {write_value(canonical(value_at(loaded.settings, key)))}  # {loaded.sources[key]}")
-
-
-@config_app.command()
-def check(*, task: TaskFile = None, config: ConfigFile = None, cfg_options: CfgOptions = None) -> None:
-    """Check a task's settings, and say so when they are right."""
-    path = _task_file(task, config)
-    checked(lambda: load_task(path, cfg_options or ()))
-    typer.echo(f"{path}: settings are right")
-
-
-@config_app.command(name="reference")
-def print_reference() -> None:
-    """Print the reference of all settings, in Markdown."""
-    from burnish.presentation.settings.reference import reference  # noqa: PLC0415 - only this command needs it
-
-    typer.echo(reference(), nl=False)
-
-
-@config_app.command(name="failures")
-def print_failures() -> None:
-    """Print the reference of all failure codes, in Markdown."""
-    from burnish.presentation.failure_reference import failure_reference  # noqa: PLC0415 - only this command needs it
-
-    typer.echo(failure_reference(), nl=False)
+    _estimate(task_file(task, config), cfg_options or (), as_json=as_json, with_prompts=False)
 
 
 @audit_app.command()
@@ -248,10 +233,4 @@ def _estimate(task: Path, overrides: Sequence[str], *, as_json: bool, with_promp
     print_estimate(estimated, as_json=as_json, with_prompts=with_prompts)
 
 
-def _task_file(task: Path | None, config: Path | None) -> Path:
-    if task is not None and config is not None:
-        refuse("the task file is given twice, as an argument and as --config: give it once")
-    path = config if task is None else task
-    if path is None:
-        refuse("no task file is given: name one, such as examples/ticket-routing/task.yaml")
-    return path
+set_examples_last(app)

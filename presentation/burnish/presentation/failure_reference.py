@@ -23,6 +23,14 @@ _SAYS = {
     ErrorKind.BUG: "a fault of burnish: report it",
 }
 
+EXIT_CODES = (
+    ("0", "finished"),
+    *((str(kind.exit_code), _SAYS[kind]) for kind in sorted(ErrorKind, key=lambda kind: kind.exit_code)),
+    ("130", "stopped by Ctrl-C"),
+    ("143", "stopped by SIGTERM"),
+)
+"""What a command's exit status says."""
+
 
 def failure_reference() -> str:
     """The page, in Markdown."""

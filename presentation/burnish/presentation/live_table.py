@@ -1,12 +1,13 @@
-"""A table of the run's steps that grows on a terminal."""
+"""What a terminal shows while a command works: a table of the run's steps that grows, and bars."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +15,7 @@ from burnish.application.events import Applied, Event, PassScored, Reflected, Ru
 from burnish.domain.gate import GateAction
 from burnish.domain.runs import StepReason, StepRecord
 
+_REDRAWN_A_SECOND = 4
 _COLOURS = {
     GateAction.ACCEPT_NEW_BEST: "bold green",
     GateAction.ACCEPT: "green",
@@ -23,10 +25,13 @@ _COLOURS = {
 
 
 class StepTable:
-    """An event sink: one row a step, and a line that tells what is going on now."""
+    """An event sink and a `RolloutWatch`: one row a step, what is going on now, and a bar of the steps that are done."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
+        self._bar = _bar("steps")
+        self._task = self._bar.add_task("", total=None, rollouts=0)
+        self._rollouts = 0
         self._rows: list[tuple[Text | str, ...]] = []
         self._title = ""
         self._train = ""
@@ -35,6 +40,7 @@ class StepTable:
         """Bring the table up to date."""
         match event:
             case RunStarted():
+                self._bar.update(self._task, total=event.total_steps)
                 self._title = f"run {event.run_id}: {event.total_steps} steps, seed {event.seed}"
                 self._show("baseline and first rollout")
             case PassScored(stage=Stage.ROLLOUT):
@@ -46,6 +52,7 @@ class StepTable:
                 self._show(f"step {event.step}: the candidate is tried on validation items")
             case StepFinished():
                 self._rows.append(_row(event.record, self._train))
+                self._bar.update(self._task, completed=event.step)
                 self._show(f"step {event.step} done")
             case _:
                 pass
@@ -56,14 +63,51 @@ class StepTable:
             table.add_column(column, justify="left" if column == "decision" else "right")
         for row in self._rows:
             table.add_row(*row)
-        self._live.update(table, refresh=True)
+        self._live.update(Group(table, self._bar), refresh=True)
+
+    def expect(self, total: int) -> None:
+        """Nobody knows how many rollouts a run takes: its steps are what is counted."""
+
+    def count(self, rollouts: int) -> None:
+        """Tell how many were made beside the bar, when it is drawn next."""
+        self._rollouts += rollouts
+        self._bar.update(self._task, rollouts=self._rollouts)
+
+
+class RolloutBar:
+    """A `RolloutWatch`: a bar of the rollouts that are done."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=None, rollouts=0)
+
+    def expect(self, total: int) -> None:
+        """The bar's length."""
+        self._bar.update(self._task, total=total)
+
+    def count(self, rollouts: int) -> None:
+        """Some more."""
+        self._bar.advance(self._task, rollouts)
 
 
 @contextmanager
 def live_table() -> Generator[StepTable]:
     """A table on standard output while the block runs; it stays when the block ends."""
-    with Live(console=Console(), auto_refresh=False) as live:
+    with Live(console=Console(), refresh_per_second=_REDRAWN_A_SECOND) as live:
         yield StepTable(live)
+
+
+@contextmanager
+def live_bar() -> Generator[RolloutBar]:
+    """A bar on standard error while the block runs; nothing of it stays."""
+    with _bar("items", Console(stderr=True)) as bar:
+        yield RolloutBar(bar)
+
+
+def _bar(what: str, console: Console | None = None) -> Progress:
+    counted = TextColumn("{task.fields[rollouts]} rollouts asked") if what == "steps" else TextColumn("")
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeElapsedColumn(), TimeRemainingColumn(), counted)
+    return Progress(*columns, console=console, transient=True, refresh_per_second=_REDRAWN_A_SECOND)
 
 
 def _row(record: StepRecord, train: str) -> tuple[Text | str, ...]:

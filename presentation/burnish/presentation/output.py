@@ -19,15 +19,26 @@ from burnish.application.result import Failure
 from burnish.domain.rollouts import BatchScore
 from burnish.domain.runs import ScoresOnTest, UsageTotal
 from burnish.presentation.summary import summary_of
+from burnish.presentation.terminal import is_terminal
 from burnish.presentation.trail import Trail
 from burnish.presentation.training import Trained
+from burnish.presentation.watched_runner import RolloutWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How a command talks."""
+    """How a command talks; `quiet`: of what it does nothing, of what came of it only what a script needs."""
 
     as_json: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onlookers:
+    """Who is told of a run while it goes on."""
+
+    sinks: Sequence[EventSink] = ()
+    watch: RolloutWatch | None = None
 
 
 class JsonLines:
@@ -39,17 +50,31 @@ class JsonLines:
 
 
 @contextmanager
-def sinks_for(output: Output) -> Generator[Sequence[EventSink]]:
-    """The sinks that show a run while it goes on."""
+def onlookers_for(output: Output) -> Generator[Onlookers]:
+    """Those who show a run while it goes on: on a terminal a table and a bar, else lines."""
     if output.as_json:
-        yield (JsonLines(),)
-    elif sys.stdout is not None and sys.stdout.isatty():
+        yield Onlookers(sinks=(JsonLines(),))
+    elif output.quiet:
+        yield Onlookers()
+    elif is_terminal():
         from burnish.presentation.live_table import live_table  # noqa: PLC0415 - rich is for terminals only
 
-        with live_table() as sink:
-            yield (sink,)
+        with live_table() as table:
+            yield Onlookers(sinks=(table,), watch=table)
     else:
-        yield (Trail(typer.echo),)
+        yield Onlookers(sinks=(Trail(typer.echo),))
+
+
+@contextmanager
+def watch_for(output: Output) -> Generator[RolloutWatch | None]:
+    """Who shows how far a pass over items has come: a bar on a terminal, else nobody."""
+    if output.quiet or output.as_json or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from burnish.presentation.live_table import live_bar  # noqa: PLC0415 - rich is for terminals only
+
+    with live_bar() as bar:
+        yield bar
 
 
 def print_trained(trained: Trained, output: Output) -> None:
@@ -59,6 +84,9 @@ def print_trained(trained: Trained, output: Output) -> None:
         return
     if output.as_json:
         typer.echo(json.dumps({"event": "Summary", "folder": str(trained.folder), **summary_of(run, trained.task)}))
+        return
+    if output.quiet:
+        typer.echo(str(trained.folder / "best_skill.md"))
         return
     typer.echo("")
     if trained.task.is_simulated:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -16,7 +15,10 @@ import typer
 from burnish.application.result import ErrorKind
 from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.infrastructure.tasks.refusals import shown_path
+from burnish.presentation.asking import confirmed
+from burnish.presentation.completion import complete_runs
 from burnish.presentation.exits import answer, checked, refuse, without_log
+from burnish.presentation.help_texts import example
 from burnish.presentation.kept_runs import (
     UNFINISHED,
     UNREADABLE,
@@ -31,11 +33,17 @@ from burnish.presentation.plain_table import DECISIONS, NOTHING, print_table, sc
 from burnish.presentation.recordings import export_run, import_run
 from burnish.presentation.run_folder import SUMMARY
 from burnish.presentation.skillopt_export import export_skillopt
+from burnish.presentation.terminal import can_ask
 from burnish.presentation.training import RUNS
 
-runs_app = typer.Typer(help="Look at the runs that are kept, and delete them.", rich_markup_mode=None)
+runs_app = typer.Typer(
+    help="Look at the runs that are kept, and delete them.", rich_markup_mode=None, epilog=example("burnish runs list")
+)
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The run folder.", show_default=False)]
+Folder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="The run folder.", show_default=False, autocompletion=complete_runs),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
 
 
@@ -102,9 +110,9 @@ def delete(
     if folder.is_symlink():
         refuse(f"{shown_path(folder)}: is a link: name the folder it leads to")
     if not yes:
-        if not sys.stdin.isatty():
+        if not can_ask():
             refuse(f"{shown_path(folder)}: nobody can be asked here whether to delete it: say --yes")
-        if not typer.confirm(f"Delete run {kept.run_id or NOTHING} ({kept.ended}) in {shown_path(folder)}?"):
+        if not confirmed(f"Delete run {kept.run_id or NOTHING} ({kept.ended}) in {shown_path(folder)}?"):
             typer.echo("nothing was deleted")
             return
     with without_log():

@@ -23,6 +23,7 @@ from burnish.application.optimizer_ports import (
     RateChooser,
     SkillRewriter,
 )
+from burnish.application.ports import RolloutRunner
 from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
 from burnish.domain.regions import markers_are_balanced
@@ -55,7 +56,7 @@ SIMULATED = "simulated"
 class TaskPorts(TypedDict):
     """The parameters of `open_app` that a task brings."""
 
-    rollouts: ChatTaskRunner
+    rollouts: RolloutRunner
     proposer: PatchProposer
     merger: PatchMerger
     ranker: EditRanker
@@ -166,6 +167,11 @@ async def open_task(
             limits=limits,
             digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
         )
+
+
+async def connect_model(role: Role, loaded: LoadedTask, environment: Environment, stack: AsyncExitStack) -> ChatModel:
+    """The role's model as a run asks it, closed with the stack. Raises SettingsError when it is not all told."""
+    return await _connect(role, loaded.settings, loaded.base_dir, environment, stack, offline=False)
 
 
 def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:

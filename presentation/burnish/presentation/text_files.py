@@ -1,8 +1,10 @@
-"""Reading a text a person has named: a skill, or what a simulation knows."""
+"""Reading a text a person has named: a skill, or what a simulation knows; and writing one in its place."""
 
 from __future__ import annotations
 
+import os
 import stat
+import tempfile
 from pathlib import Path
 
 from burnish.domain.regions import MAX_SKILL_CHARACTERS
@@ -41,3 +43,22 @@ def read_text_file(path: Path, where: str) -> str:
         too_long = f"has {len(text)} characters, a skill has at most {MAX_SKILL_CHARACTERS}: shorten it"
         raise SettingsError((f"{subject}: {too_long}",))
     return text
+
+
+def replace_text_file(path: Path, text: str) -> None:
+    """Write the text through a temporary file beside it, so that nobody ever meets half of it; newlines stay as they are.
+
+    The permissions of a file that is there stay. Raises OSError.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

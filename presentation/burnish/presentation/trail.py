@@ -72,7 +72,7 @@ class Trail:
                     _line("select", f"{_edits(len(event.edits), 'kept')}, at most {event.learning_rate} in this step")
                 ]
             case Applied():
-                return _applied(event)
+                return applied_lines(event)
             case StepFinished(record=record) if record.is_of_notes:
                 return [_line("notes", _noted(record))]
             case StepFinished():
@@ -142,7 +142,8 @@ def _notes(count: int) -> str:
     return f"{count} note{'' if count == 1 else 's'}"
 
 
-def _applied(event: Applied) -> list[str]:
+def applied_lines(event: Applied) -> list[str]:
+    """What became of each edit: how many were applied, then one a line."""
     lines = [_line("apply", _edits(len(event.applied), "applied"))]
     lines += [_line("", f"+ {describe_edit(edit)}") for edit in event.applied]
     lines += [_line("", f"! {describe_edit(failed.edit)}: {failed.reason}") for failed in event.failed]

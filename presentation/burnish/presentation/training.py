@@ -24,6 +24,7 @@ from burnish.infrastructure.observability import console_logging, console_tracin
 from burnish.infrastructure.persistence.audit import verify
 from burnish.infrastructure.persistence.recording import Recording, RecordingError, ReplayJournal, read_recording
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
+from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.presentation.app import open_app
 from burnish.presentation.bounded_caps import refuse_unbounded_caps
 from burnish.presentation.container import utc_now
@@ -37,6 +38,7 @@ from burnish.presentation.settings.mapping import effective_yaml
 from burnish.presentation.settings.models import fill_models
 from burnish.presentation.task import Task, open_task
 from burnish.presentation.text_files import read_text_file
+from burnish.presentation.watched_runner import RolloutWatch, WatchedRunner
 
 _log = get_logger(__name__)
 
@@ -69,7 +71,12 @@ class Trained:
     failure: Failure | None
 
 
-async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: Sequence[EventSink]) -> Trained:
+async def train_task(
+    options: TrainOptions,
+    environ: Mapping[str, str],
+    sinks: Sequence[EventSink],
+    watch: RolloutWatch | None = None,
+) -> Trained:
     """Train the task's skill into its run folder. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(options.task, options.overrides, environ)
     recording = None if options.replay is None else recorded(options.replay)
@@ -82,18 +89,32 @@ async def train_task(options: TrainOptions, environ: Mapping[str, str], sinks: S
         secrets = (*environment.known_secrets(), *database_secrets(environ))
         with ExitStack() as stack:
             _observe(stack, folder, secrets, options.traces)
-            return await _train(task, loaded, folder, options, sinks, secrets=secrets, place=place, recording=recording)
+            return await _train(
+                *(task, loaded, folder, options, sinks), secrets=secrets, place=place, recording=recording, watch=watch
+            )
 
 
 async def evaluate_task(
-    task_file: Path, overrides: Sequence[str], environ: Mapping[str, str], *, split: str, skill: Path | None
+    task_file: Path,
+    overrides: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    split: str,
+    skill: Path | None,
+    watch: RolloutWatch | None = None,
 ) -> Result[BatchScore]:
     """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(task_file, overrides, environ)
     async with open_task(loaded, environment, trains=False) as task:
         text = task.initial_skill if skill is None else read_text_file(skill, "--skill")
-        async with open_app(rollouts=task.runner, workers=task.workers, actor=user_name()) as app:
+        if watch is not None:
+            watch.expect(task.items[split])
+        async with open_app(rollouts=_watched(task, watch), workers=task.workers, actor=user_name()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
+
+
+def _watched(task: Task, watch: RolloutWatch | None) -> ChatTaskRunner | WatchedRunner:
+    return task.runner if watch is None else WatchedRunner(task.runner, watch)
 
 
 def _load(task_file: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> tuple[LoadedTask, Environment]:
@@ -132,6 +153,7 @@ async def _train(
     secrets: Sequence[str],
     place: Path | str,
     recording: Recording | None,
+    watch: RolloutWatch | None,
 ) -> Trained:
     async with open_stores(place) as stores:
         recorded_id = None if recording is None else recording.about.get("run_id")
@@ -148,8 +170,10 @@ async def _train(
         effective = effective_yaml(loaded)
         with _kept_on_disk():
             folder.write_config(effective, replace=False)
+        ports = task.ports
+        ports["rollouts"] = _watched(task, watch)
         async with open_app(
-            **task.ports,
+            **ports,
             checkpoints=stores.checkpoints,
             runs=stores.runs,
             memory=stores.memory,

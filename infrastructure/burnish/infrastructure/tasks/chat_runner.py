@@ -105,6 +105,10 @@ class ChatTaskRunner:
         """What the model is asked about an item of the batch's split. Raises LookupError when the split does not have it."""
         return self._request(skill, self._items[batch.split][item_id], batch)
 
+    async def score(self, answer: str, item: Item) -> Score:
+        """What the scorer says of an agent's whole answer. Raises PortError when it raises anything."""
+        return await self._score(self._scorer.extract(answer), item)
+
     def text_behind(self, digest: str) -> str | None:
         """What the runner's or an item's fingerprint was made from, for people to compare."""
         if digest == self.fingerprint:

@@ -94,7 +94,7 @@ class Environment:
         key_of = None if is_compatible else "the key of the API"
         model_name = f"the model's name, or name it in the task file as model.{role}"
         lines = (
-            *_problems(role, url, _bad_url, needed=address),
+            *_problems(role, url, bad_address, needed=address),
             *_problems(role, key, _bad_key, needed=key_of),
             *(_problems(role, name, bad_model_name, needed=model_name) if model is None else ()),
         )
@@ -127,7 +127,8 @@ def _problems(role: Role, found: Found, check: Callable[[str], str | None], *, n
         yield f"environment: {found.name}: is not set, nor is {role.value.upper()}_{found.name}: set it to {needed}"
 
 
-def _bad_url(text: str) -> str | None:
+def bad_address(text: str) -> str | None:
+    """What is wrong with a server's address, or None."""
     try:
         url = urlsplit(text)
         is_address = url.scheme in {"http", "https"} and bool(url.hostname) and (url.port is None or url.port > 0)

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from burnish.presentation.settings.errors import listed, shown
 from burnish.presentation.settings.keys import KEYS, SECTIONS, mapping_of, nearest
 from burnish.presentation.settings.sections import ModelPrice
+from burnish.presentation.settings.skillopt_names import by_path
 from burnish.presentation.settings.yaml_text import Scalar, read_scalar, write_scalar
 
 _SECRET = re.compile(
@@ -17,17 +18,6 @@ _SECRET = re.compile(
     r"|(?:api|access|auth|bearer|secret)_?token)$|^token$",
     re.IGNORECASE,
 )
-_ELSEWHERE = {
-    "_base_": "it belongs at the top of a task file",
-    "backend": "set model.target_backend and model.optimizer_backend",
-    "reasoning_effort": "set model.target_reasoning_effort and model.optimizer_reasoning_effort",
-    "edit_budget": "set optimizer.learning_rate",
-    "min_edit_budget": "set optimizer.min_learning_rate",
-    "target_model": "set model.target",
-    "optimizer_model": "set model.optimizer",
-    "out_root": "name the run folder on the command line (--out-root)",
-}
-"""What became of keys of system B, and how people find the right one."""
 _ENTRIES = {"budget.prices": tuple(ModelPrice.model_fields)}
 _EXPECTED = {
     "int_type": "a whole number",
@@ -94,15 +84,18 @@ def _unknown(path: str) -> str:
         )
     if (mapping := mapping_of(path)) is not None:
         return f"unknown key: each entry of {mapping} has {listed(_ENTRIES[mapping], 'and')}"
-    if name in _ELSEWHERE:
-        return f"unknown key: {_ELSEWHERE[name]}"
+    if name == "_base_":
+        return "unknown key: it belongs at the top of a task file"
     meant = nearest(path)
+    known = None if meant is not None and meant.rpartition(".")[2] == name else by_path(path)
+    if known is not None:
+        return f"unknown key: {known.remedy}"
     section = section if section in SECTIONS else ""  # a key may have a dot in its own name
     what = "key" if section or "." in (meant or "") else "section"
     if meant is not None:
         return f"unknown {what}: did you mean {meant}?"
-    known = tuple(known.rpartition(".")[2] for known in (*KEYS, *SECTIONS) if known.rpartition(".")[0] == section)
-    return f"unknown {what}: there are {listed(known, 'and')}"
+    there = tuple(there.rpartition(".")[2] for there in (*KEYS, *SECTIONS) if there.rpartition(".")[0] == section)
+    return f"unknown {what}: there are {listed(there, 'and')}"
 
 
 def _described(value: object) -> str:
