@@ -38,11 +38,11 @@ from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
-from burnish.infrastructure.tasks.scorers import load_scorer
+from burnish.infrastructure.tasks.scorers import JsonMatch, Scorer, load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
 from burnish.presentation.model_facts import role_prices, role_sizes
 from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
-from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
 from burnish.presentation.settings.sections import ModelSection, TaskSettings
@@ -127,7 +127,8 @@ async def open_task(
     splits = _read_splits(settings, base)
     used = splits.limited(val=settings.evaluation.sel_env_num, test=settings.evaluation.test_env_num)
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
-    scorer = load_scorer(_scorer_name(settings), base)
+    scorer = load_scorer(_scorer_name(settings), base, field_weights=settings.env.field_weights)
+    _refuse_unused_weights(scorer, splits)
     async with AsyncExitStack() as stack:
         target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
         prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
@@ -198,6 +199,15 @@ def _read_splits(settings: TaskSettings, base: Path) -> Splits:
         needs_test=needs_test,
         needs_answers=needs_answers,
     )
+
+
+def _refuse_unused_weights(scorer: Scorer, splits: Splits) -> None:
+    if isinstance(scorer, JsonMatch):
+        unused = scorer.unused_weights(item for split in SPLITS for item in splits.named(split))
+        if unused:
+            raise SettingsError(
+                (f"env.field_weights: no item's answer has the field {shown(unused[0])}: correct its name",)
+            )
 
 
 def _scorer_name(settings: TaskSettings) -> str:

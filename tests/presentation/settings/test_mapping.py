@@ -43,7 +43,7 @@ CHOICES: dict[str, list[Scalar]] = {
     "optimizer.longitudinal_pair_policy": ["mixed", "changed", "unchanged"],
     "gradient.trajectory_view": ["full", "paper"],
     "env.split_ratio": ["2:1:7", "1:1:1", "8:1:999999"],
-    "env.scorer": ["exact_match", "f1", "contains", "numeric"],
+    "env.scorer": ["exact_match", "f1", "contains", "regex", "numeric", "anls"],
     "env.scorer_function": [None],
     "env.name": ["", "ticket-routing", "7", "null", "1e5"],
 }
@@ -101,6 +101,7 @@ RANGES: dict[str, st.SearchStrategy[Value]] = {
     "evaluation.max_error_rate": SHARES,
     "evaluation.repeats": POSITIVE,
     "evaluation.block_size": POSITIVE,
+    "env.field_weights": st.just({}),
     "env.skill_init": TEXTS,
     "env.split_dir": TEXTS,
     "env.data_path": TEXTS,

@@ -76,6 +76,7 @@ DEFAULTS: dict[str, object] = {
     "env.split_seed": 42,
     "env.scorer": "exact_match",
     "env.scorer_function": None,
+    "env.field_weights": {},
     "env.prompt": "{question}",
     "env.answer_instruction": None,
     "env.show_reference": True,

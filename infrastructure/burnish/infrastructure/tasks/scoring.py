@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from burnish.infrastructure.tasks.items import Item
 
@@ -25,6 +25,7 @@ class Score:
     reason_without_answer: str = ""
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Judges an agent's answer to an item; the same answer to the same item always gets the same score."""
 

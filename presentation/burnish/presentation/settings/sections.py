@@ -31,6 +31,8 @@ from burnish.presentation.settings.fields import (
     rule,
     rule_before,
 )
+from burnish.presentation.settings.scorer_names import DESCRIPTION as SCORER_DESCRIPTION
+from burnish.presentation.settings.scorer_names import bad_scorer
 
 MAX_MODEL_NAME = 256
 MAX_TOKENS = 10**15
@@ -75,7 +77,6 @@ def _is_no_schedule(value: object) -> str | None:
 
 
 _BACKENDS = "openai_chat, openai_compatible or simulated"
-_SCORERS = "exact_match, f1, contains, numeric or python"
 _EFFORTS = "none, minimal, low, medium, high, xhigh or max; null: not sent"
 _SCHEDULES = "constant, linear or cosine"
 
@@ -117,6 +118,7 @@ Backend = Annotated[
 ModelName = Annotated[str, rule(bad_model_name)]
 Temperature = Annotated[float, Ge(0), Le(2)]
 Retries = Annotated[int, Ge(0), Le(20)]
+Weight = Annotated[float, Ge(0), Le(MAX_COUNT)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
@@ -266,11 +268,11 @@ class EnvSection(Section):
     )
     split_ratio: Annotated[str, rule(_bad_ratio)] = identity("2:1:7", "train:val:test")
     split_seed: Seed = identity(42, "decides which item goes where")
-    scorer: Annotated[
-        Literal["exact_match", "f1", "contains", "numeric", "python"],
-        planned("regex", "anls", "json_match", "llm_judge", instead=_SCORERS),
-    ] = identity("exact_match", _SCORERS)
+    scorer: Annotated[str, rule(bad_scorer)] = identity("exact_match", SCORER_DESCRIPTION)
     scorer_function: Annotated[str, rule(_bad_function)] | None = identity(None, "module:callable, for scorer python")
+    field_weights: Mapping[Text, Weight] = identity(
+        {}, "for json_match: weights by field; a field without one weighs 1"
+    )
     prompt: Text = identity("{question}", "the user message, with the item's fields in braces")
     answer_instruction: Text | None = identity(None, "how to write the answer, added to the system prompt")
     show_reference: bool = identity(default=True, description="tell the optimizer a failed train item's right answer")
@@ -289,6 +291,14 @@ class EnvSection(Section):
         if mode == "split_dir" and info.data.get("split_dir") == "":
             raise ValueError("split_dir needs env.split_dir, the folder with train/, val/ and test/")
         return mode
+
+    @field_validator("field_weights")
+    @classmethod
+    def _goes_with_json(cls, weights: Mapping[str, float], info: ValidationInfo) -> Mapping[str, float]:
+        scorer = info.data.get("scorer")
+        if weights and scorer not in {"json_match", None}:
+            raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to json_match, or remove it")
+        return weights
 
     @field_validator("scorer_function")
     @classmethod
