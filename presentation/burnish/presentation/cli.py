@@ -14,9 +14,10 @@ import typer
 
 from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
+from burnish.presentation.data_command import show_data
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
-from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
+from burnish.presentation.exits import answer, checked, exit_for, refuse, warn, without_log
 from burnish.presentation.output import Output, print_score, print_trained, sinks_for
 from burnish.presentation.replay_command import replay
 from burnish.presentation.run_commands import runs_app
@@ -45,6 +46,7 @@ audit_app = typer.Typer(help="Look at the audit log of a run.", rich_markup_mode
 app.add_typer(audit_app, name="audit")
 app.add_typer(runs_app, name="runs")
 app.command()(replay)
+app.command(name="data")(show_data)
 
 TaskFile = Annotated[Path | None, typer.Argument(metavar="TASK.yaml", help="The task file.", show_default=False)]
 ConfigFile = Annotated[
@@ -155,6 +157,7 @@ def train(
     with sinks_for(output) as sinks:
         trained = answer(train_task(options, os.environ, sinks), interrupted="run the same command to go on")
     print_trained(trained, output)
+    warn(trained.task.warnings)
     failure = trained.failure
     exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
 
@@ -246,6 +249,7 @@ def _estimate(task: Path, overrides: Sequence[str], *, as_json: bool, with_promp
     with without_log():
         estimated = answer(estimate_task(task, overrides, os.environ))
     print_estimate(estimated, as_json=as_json, with_prompts=with_prompts)
+    warn(estimated.task.warnings)
 
 
 def _task_file(task: Path | None, config: Path | None) -> Path:

@@ -37,9 +37,13 @@ from burnish.infrastructure.optimizer.prompt_texts import load_prompts
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
-from burnish.infrastructure.tasks.items import item_json
+from burnish.infrastructure.tasks.data_report import refuse_twins, warnings
+from burnish.infrastructure.tasks.items import ItemRules, item_json
+from burnish.infrastructure.tasks.refusals import DataError
+from burnish.infrastructure.tasks.refusals import shown as shown_value
 from burnish.infrastructure.tasks.scorers import JsonMatch, Scorer, load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
+from burnish.infrastructure.tasks.task_package import read_package_items
 from burnish.presentation.model_facts import role_prices, role_sizes
 from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError, shown
@@ -49,6 +53,9 @@ from burnish.presentation.settings.sections import ModelSection, TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
+
+ANSWER_FREE = frozenset({"python", "llm_judge"})
+"""Scorers that may know what is right without an answer of the item's."""
 
 
 class TaskPorts(TypedDict):
@@ -70,7 +77,8 @@ class TaskPorts(TypedDict):
 class Task:
     """Everything a run of a task needs; `digest` names what it is: settings, skill and items.
 
-    `prices` are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers,
+    `warnings` are lines about its items. `prices` are by role, without the roles whose model has no known price; `sizes`
+    are what is assumed of a role's answers,
     `limits` how long the optimizer's are at most, and how much of rollouts it sees.
     """
 
@@ -89,6 +97,7 @@ class Task:
     sizes: Mapping[str, ModelSizes]
     limits: OptimizerLimits
     digest: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def ports(self) -> TaskPorts:
@@ -124,11 +133,10 @@ async def open_task(
     """
     settings, base = loaded.settings, loaded.base_dir
     skill = read_skill(base, settings)
-    splits = _read_splits(settings, base)
+    splits = read_splits(settings, base)
     used = splits.limited(val=settings.evaluation.sel_env_num, test=settings.evaluation.test_env_num)
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
-    scorer = load_scorer(_scorer_name(settings), base, field_weights=settings.env.field_weights)
-    _refuse_unused_weights(scorer, splits)
+    scorer = checked_scorer(settings, base, splits)
     async with AsyncExitStack() as stack:
         target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
         prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
@@ -163,6 +171,7 @@ async def open_task(
             sizes=role_sizes(settings, limits),
             limits=limits,
             digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
+            warnings=warnings(used),
         )
 
 
@@ -185,29 +194,42 @@ def read_skill(base: Path, settings: TaskSettings) -> str:
     return text
 
 
-def _read_splits(settings: TaskSettings, base: Path) -> Splits:
+def read_splits(settings: TaskSettings, base: Path) -> Splits:
+    """All items of the task. Raises SettingsError or DataError."""
     env, needs_test = settings.env, settings.evaluation.eval_test
-    needs_answers = env.scorer != "python"
-    if env.split_mode == "split_dir":
-        return read_split_folder(base / env.split_dir, needs_test=needs_test, needs_answers=needs_answers)
-    if not env.data_path:
-        raise SettingsError(("env: names no items: set env.split_dir (a folder) or env.data_path (one file)",))
-    return read_split_file(
-        base / env.data_path,
-        ratio=env.split_ratio,
-        seed=env.split_seed,
-        needs_test=needs_test,
-        needs_answers=needs_answers,
+    rules = ItemRules(
+        fields=env.fields, needs_answers=env.scorer not in ANSWER_FREE, takes_json=env.scorer == "json_match"
     )
+    if env.task is not None:
+        splits = read_package_items(env.task, rules, seed=env.split_seed, ratio=env.split_ratio, needs_test=needs_test)
+    elif env.split_mode == "split_dir":
+        splits = read_split_folder(base / env.split_dir, rules, needs_test=needs_test)
+    elif env.data_path:
+        path = base / env.data_path
+        splits = read_split_file(path, rules, seed=env.split_seed, ratio=env.split_ratio, needs_test=needs_test)
+    else:
+        raise SettingsError(
+            ("env: names no items: set env.split_dir (a folder), env.data_path (a file) or env.task (a package)",)
+        )
+    if env.check_near_duplicates:
+        refuse_twins(splits, env.check_near_duplicates)
+    return splits
 
 
-def _refuse_unused_weights(scorer: Scorer, splits: Splits) -> None:
+def checked_scorer(settings: TaskSettings, base: Path, splits: Splits) -> Scorer:
+    """The task's scorer. Raises SettingsError or DataError, also about the first item it cannot judge."""
+    scorer = load_scorer(_scorer_name(settings), base, field_weights=settings.env.field_weights)
+    for split in SPLITS:
+        for item in splits.named(split):
+            if problem := scorer.problem(item):
+                raise DataError(f"item {shown_value(item.item_id)} of {split}: {problem}")
     if isinstance(scorer, JsonMatch):
         unused = scorer.unused_weights(item for split in SPLITS for item in splits.named(split))
         if unused:
             raise SettingsError(
                 (f"env.field_weights: no item's answer has the field {shown(unused[0])}: correct its name",)
             )
+    return scorer
 
 
 def _scorer_name(settings: TaskSettings) -> str:

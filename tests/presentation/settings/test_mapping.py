@@ -62,6 +62,9 @@ PRICES: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
     st.builds(price, DOLLARS, DOLLARS),
     max_size=3,
 )
+FIELDS: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
+    st.sampled_from(["id", "question", "answer"]), st.sampled_from(["q", "yes", "a b"]), max_size=3
+)
 RANGES: dict[str, st.SearchStrategy[Value]] = {
     **{key: st.sampled_from(choices) for key, choices in CHOICES.items()},
     **{
@@ -102,6 +105,9 @@ RANGES: dict[str, st.SearchStrategy[Value]] = {
     "evaluation.repeats": POSITIVE,
     "evaluation.block_size": POSITIVE,
     "env.field_weights": st.just({}),
+    "env.task": st.none() | TEXTS,
+    "env.fields": FIELDS,
+    "env.check_near_duplicates": SHARES,
     "env.skill_init": TEXTS,
     "env.split_dir": TEXTS,
     "env.data_path": TEXTS,

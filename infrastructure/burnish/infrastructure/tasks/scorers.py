@@ -208,6 +208,11 @@ def _is_near(given: Quantity, right: Quantity, tolerance: float) -> bool:
 
 def _tolerance(item: Item) -> float | None:
     value = item.extra.get("tolerance", RELATIVE_TOLERANCE)
+    if isinstance(value, str):  # all that CSV has
+        try:
+            value = float(value) if value else RELATIVE_TOLERANCE
+        except ValueError:
+            return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
         return None
     return float(value)

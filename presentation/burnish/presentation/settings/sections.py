@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from burnish.presentation.settings.errors import listed, shown
 from burnish.presentation.settings.fields import (
     MAX_COUNT,
     Count,
@@ -34,6 +35,7 @@ from burnish.presentation.settings.fields import (
 from burnish.presentation.settings.scorer_names import DESCRIPTION as SCORER_DESCRIPTION
 from burnish.presentation.settings.scorer_names import bad_scorer
 
+ITEM_FIELDS = ("id", "question", "answer", "answers", "task_type")
 MAX_MODEL_NAME = 256
 MAX_TOKENS = 10**15
 
@@ -54,6 +56,15 @@ def _bad_task_name(name: str) -> str | None:
 def _bad_ratio(ratio: str) -> str | None:
     if not re.fullmatch(r"[1-9][0-9]{0,5}(:[1-9][0-9]{0,5}){2}", ratio):
         return "must be three whole numbers above 0, for train, val and test, such as 2:1:7"
+    return None
+
+
+def _bad_fields(fields: Mapping[str, str]) -> str | None:
+    for ours, theirs in fields.items():
+        if ours not in ITEM_FIELDS:
+            return f"{shown(ours, 40)} is no field of items: there are {listed(ITEM_FIELDS, 'and')}"
+        if not theirs.strip():
+            return f"{ours} has no name: write what the field is called in the data, or remove it"
     return None
 
 
@@ -262,7 +273,14 @@ class EnvSection(Section):
     name: Annotated[str, rule(_bad_task_name)] = identity("", "the task's name; it begins the run folder's")
     skill_init: Text = identity("", "file with the initial skill; empty: start without one")
     split_dir: Text = identity("", "folder with train/, val/ and test/")
-    data_path: Text = identity("", "file with all items, split by ratio")
+    data_path: Text = identity("", "file, or folder of files, with all items, split by ratio")
+    task: Text | None = identity(None, "an installed package's items (entry point of burnish.tasks); null: none")
+    fields: Annotated[Mapping[Text, Text], rule(_bad_fields)] = identity(
+        {}, "what fields are called in the data, as question: …, answer: …, id: …"
+    )
+    check_near_duplicates: Share = operation(
+        0.0, "refuse items of two splits that share this much of their words; 0: off"
+    )
     split_mode: Literal["ratio", "split_dir"] = identity(
         "ratio", "ratio or split_dir; null: split_dir when that is set, else ratio"
     )
