@@ -24,7 +24,6 @@ from burnish.application.optimizer_ports import (
 )
 from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
-from burnish.domain.regions import markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.domain.token_forecast import ModelSizes
@@ -50,6 +49,7 @@ from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
 from burnish.presentation.settings.sections import ModelSection, TaskSettings
+from burnish.presentation.skill_folders import InitialSkill, read_initial_skill
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
@@ -77,9 +77,9 @@ class TaskPorts(TypedDict):
 class Task:
     """Everything a run of a task needs; `digest` names what it is: settings, skill and items.
 
-    `warnings` are lines about its items. `prices` are by role, without the roles whose model has no known price; `sizes`
-    are what is assumed of a role's answers,
-    `limits` how long the optimizer's are at most, and how much of rollouts it sees.
+    `skill_folder` is the initial skill's when it is an Agent Skill, `warnings` are lines about skill and items. `prices`
+    are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers, `limits`
+    how long the optimizer's are at most, and how much of rollouts it sees.
     """
 
     name: str
@@ -97,6 +97,7 @@ class Task:
     sizes: Mapping[str, ModelSizes]
     limits: OptimizerLimits
     digest: str
+    skill_folder: Path | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -132,7 +133,7 @@ async def open_task(
     trained (`trains` false) needs no optimizer.
     """
     settings, base = loaded.settings, loaded.base_dir
-    skill = read_skill(base, settings)
+    initial = _read_skill(base, settings)
     splits = read_splits(settings, base)
     used = splits.limited(val=settings.evaluation.sel_env_num, test=settings.evaluation.test_env_num)
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
@@ -158,7 +159,8 @@ async def open_task(
         yield Task(
             name=name,
             skill_id=name if is_run_id(name) else "skill",
-            initial_skill=skill,
+            initial_skill=initial.text,
+            skill_folder=initial.folder,
             config=config,
             runner=runner,
             optimizer=roles,
@@ -170,8 +172,8 @@ async def open_task(
             prices=role_prices(settings),
             sizes=role_sizes(settings, limits),
             limits=limits,
-            digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
-            warnings=warnings(used),
+            digest=_digest(settings, initial.text, used, runner.fingerprint, roles.fingerprint),
+            warnings=(*initial.warnings, *warnings(used)),
         )
 
 
@@ -182,16 +184,10 @@ def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:
     return limits.with_answers_of(settings.model.optimizer_max_tokens)
 
 
-def read_skill(base: Path, settings: TaskSettings) -> str:
-    """The initial skill with its newlines and byte-order mark as they are; empty when the task names none."""
-    if not settings.env.skill_init:
-        return ""
-    path = base / settings.env.skill_init
-    text = read_text_file(path, "env.skill_init")
-    if not markers_are_balanced(text):
-        unpaired = "has region markers that do not pair up or lie inside each other: repair or remove them"
-        raise SettingsError((f"env.skill_init: {path}: {unpaired}",))
-    return text
+def _read_skill(base: Path, settings: TaskSettings) -> InitialSkill:
+    """The initial skill; empty when the task names none."""
+    named = settings.env.skill_init
+    return read_initial_skill(base / named, "env.skill_init") if named else InitialSkill()
 
 
 def read_splits(settings: TaskSettings, base: Path) -> Splits:

@@ -35,8 +35,8 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask, load_task
 from burnish.presentation.settings.mapping import effective_yaml
 from burnish.presentation.settings.models import fill_models
+from burnish.presentation.skill_folders import read_initial_skill
 from burnish.presentation.task import Task, open_task
-from burnish.presentation.text_files import read_text_file
 
 _log = get_logger(__name__)
 
@@ -91,7 +91,7 @@ async def evaluate_task(
     """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(task_file, overrides, environ)
     async with open_task(loaded, environment, trains=False) as task:
-        text = task.initial_skill if skill is None else read_text_file(skill, "--skill")
+        text = task.initial_skill if skill is None else read_initial_skill(skill, "--skill").text
         async with open_app(rollouts=task.runner, workers=task.workers, actor=user_name()) as app:
             return await app.send(EvaluateSkill(skill=text, split=split))
 

@@ -271,7 +271,7 @@ class EnvSection(Section):
     """`env`: the task, its items, and how they are asked and scored. Paths are relative to the task file."""
 
     name: Annotated[str, rule(_bad_task_name)] = identity("", "the task's name; it begins the run folder's")
-    skill_init: Text = identity("", "file with the initial skill; empty: start without one")
+    skill_init: Text = identity("", "the initial skill: a file, or a folder with SKILL.md; empty: start without one")
     split_dir: Text = identity("", "folder with train/, val/ and test/")
     data_path: Text = identity("", "file, or folder of files, with all items, split by ratio")
     task: Text | None = identity(None, "an installed package's items (entry point of burnish.tasks); null: none")
