@@ -188,7 +188,7 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
             "model: {target_temperature: '1e-1'}",
             "model.target_temperature: must be a number or null, not text: write it without quotes",
         ),
-        ("model: {max_token: 5}", "model.max_token: unknown key: did you mean model.target_max_tokens?"),
+        ("model: {target_max_token: 5}", "model.target_max_token: unknown key: did you mean model.target_max_tokens?"),
         ("token: 5", "token: a secret has no place here: set the environment variable OPENAI_API_KEY"),
         (
             "evaluation: {gate_mixed_weight: '.5'}",

@@ -16,6 +16,7 @@ SCORERS: Final = (
     "numeric",
     "anls",
     "json_match",
+    "llm_judge",
     "python",
 )
 """Built in; `python` is the function that `env.scorer_function` names."""

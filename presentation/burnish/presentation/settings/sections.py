@@ -177,6 +177,12 @@ class ModelSection(Section):
     optimizer_reasoning_effort: Effort | None = identity(None, _EFFORTS)
     optimizer_timeout_seconds: Seconds = operation(300.0, "longest wait for one answer")
     optimizer_max_retries: Retries = operation(5, "further attempts after a passing failure")
+    judge_backend: Backend | None = identity(None, "of scorer llm_judge, as target_backend; null: the optimizer's")
+    judge: ModelName | None = identity(None, "the judge's model; null: the optimizer's, or its backend's environment")
+    judge_temperature: Temperature | None = identity(
+        None, "how freely it grades, 0 to 2; null: the server's own setting"
+    )
+    judge_max_tokens: Positive = identity(1_024, "longest grade with its reason, in tokens")
     simulated: SimulatedSection = Field(default_factory=SimulatedSection)
 
 
@@ -291,6 +297,9 @@ class EnvSection(Section):
     field_weights: Mapping[Text, Weight] = identity(
         {}, "for json_match: weights by field; a field without one weighs 1"
     )
+    judge_rubric: Text = identity("", "for llm_judge: what a good answer is; empty: what the reference answer says")
+    judge_repeats: Annotated[int, Ge(1), Le(100)] = identity(1, "for llm_judge: grades of an answer in each order")
+    judge_pass_mark: Share = identity(0.7, "for llm_judge: from this mean grade on, 0 to 1, an item is solved")
     prompt: Text = identity("{question}", "the user message, with the item's fields in braces")
     answer_instruction: Text | None = identity(None, "how to write the answer, added to the system prompt")
     show_reference: bool = identity(default=True, description="tell the optimizer a failed train item's right answer")
@@ -317,6 +326,14 @@ class EnvSection(Section):
         if weights and scorer not in {"json_match", None}:
             raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to json_match, or remove it")
         return weights
+
+    @field_validator("judge_rubric")
+    @classmethod
+    def _goes_with_judge(cls, rubric: str, info: ValidationInfo) -> str:
+        scorer = info.data.get("scorer")
+        if rubric and scorer not in {"llm_judge", None}:
+            raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to llm_judge, or remove it")
+        return rubric
 
     @field_validator("scorer_function")
     @classmethod
