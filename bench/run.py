@@ -31,7 +31,6 @@ from burnish.api import (
 from burnish.application.events import Event, StepFinished
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
 
-
 WITHOUT_FRAMEWORKS = "import sys; sys.modules.update(fastapi=None, starlette=None)"
 """dependency-injector imports web frameworks where they are installed, as they are here for an example."""
 

@@ -60,6 +60,8 @@ from burnish.domain.rollouts import BatchScore, Rollout, RolloutBatch, score_bat
 from burnish.domain.runs import StepRecord, TrainingRun
 from burnish.domain.schedule import learning_rate
 from burnish.domain.step_memory import TriedStep
+from burnish.infrastructure.tasks.items import Item
+from burnish.infrastructure.tasks.scoring import Score, Scorer
 from burnish.presentation.app import open_app
 
 __all__ = [
@@ -87,6 +89,7 @@ __all__ = [
     "GateMode",
     "GateResult",
     "GuidanceWriter",
+    "Item",
     "ItemCatalog",
     "Journal",
     "KnowledgeMemory",
@@ -115,6 +118,8 @@ __all__ = [
     "Rollout",
     "RolloutBatch",
     "RolloutRunner",
+    "Score",
+    "Scorer",
     "SkillRewriter",
     "SlowUpdate",
     "SlowUpdateAnalysis",

@@ -197,6 +197,20 @@ class RunJournal:
         self._count(key, entry.usage, stage)
         return answer.value
 
+    async def part(self, key: str, ask: Callable[[], Awaitable[str]]) -> str:
+        """The text kept under the key of a call that is made inside another; without that, what `ask` brings, once kept.
+
+        What such a call uses counts for the outer one: it is noted with it, and covered by what was reserved for it. Known
+        secrets are masked in the text, kept or new. A failure is the outer call's own, and is not kept here. Raises
+        PortError when what is kept is no text.
+        """
+        kept = await self._find(key, _NO_TEXTS)
+        if kept is not None:
+            return _load(_TEXT, kept)
+        text = fit_to_keep(await ask(), self._secrets)
+        await self._append(JournalEntry(key=key, answer=_TEXT.dump(text), step=self.step))
+        return text
+
     async def _find(self, key: str, texts: Mapping[str, Callable[[], str]]) -> JournalEntry | None:
         try:
             return await ask_store(self._journal.find(self._run_id, key))

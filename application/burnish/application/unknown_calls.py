@@ -14,6 +14,7 @@ _LONGEST_LINE = 160
 _PARTS = {
     "rollout": ("split", "item", "repeat", "skill", "contents of the item", "model, parameters, prompt or scorer"),
     "batch": ("split", "size", "seed", "repeat", "skill", "items"),
+    "judge": ("answer", "judge (model, parameters or rubric)", "order", "repeat"),
     "reflect": ("epoch", "step", "optimizer (model, parameters or instructions)", "request (skill, rollouts, memory)"),
 }
 """What the parts of a key are, behind its kind."""

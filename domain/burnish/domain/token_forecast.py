@@ -107,15 +107,16 @@ class RoleTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenForecast:
-    """The tokens of a run, by role."""
+    """The tokens of a run, by role; a judge's are none where no model scores."""
 
     target: RoleTokens
     optimizer: RoleTokens
+    judge: RoleTokens = RoleTokens(prompt=NOTHING, completion=NOTHING)
 
     @property
     def all(self) -> Range[int]:
-        """Of both roles."""
-        return self.target.all + self.optimizer.all
+        """Of all roles."""
+        return self.target.all + self.optimizer.all + self.judge.all
 
 
 def forecast_tokens(config: TrainSkillConfig, calls: CallForecast, sizes: PromptSizes) -> TokenForecast:

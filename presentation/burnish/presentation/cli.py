@@ -16,10 +16,11 @@ from burnish.application.result import ErrorKind
 from burnish.domain.rollouts import SPLITS
 from burnish.presentation.adoption import adopt
 from burnish.presentation.config_commands import CfgOptions, ConfigFile, TaskFile, config_app, task_file
+from burnish.presentation.data_command import show_data
 from burnish.presentation.doctor_command import doctor
 from burnish.presentation.estimate import estimate_task
 from burnish.presentation.estimate_output import print_estimate
-from burnish.presentation.exits import answer, checked, exit_for, refuse, without_log
+from burnish.presentation.exits import answer, checked, exit_for, refuse, warn, without_log
 from burnish.presentation.flat_flags import without_flat_flags
 from burnish.presentation.help_texts import example as help_example
 from burnish.presentation.help_texts import set_examples_last
@@ -57,6 +58,7 @@ app.command()(diff)
 app.command()(adopt)
 app.command()(doctor)
 app.command()(init)
+app.command(name="data")(show_data)
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Tell nothing but what came of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for machines.")]
@@ -169,6 +171,7 @@ def train(
             train_task(options, os.environ, told.sinks, told.watch), interrupted="run the same command to go on"
         )
     print_trained(trained, output)
+    warn(trained.task.warnings)
     failure = trained.failure
     exit_for(None if failure is None else replace(failure, fields=named_as_settings(failure.fields)))
 
@@ -231,6 +234,7 @@ def _estimate(task: Path, overrides: Sequence[str], *, as_json: bool, with_promp
     with without_log():
         estimated = answer(estimate_task(task, overrides, os.environ))
     print_estimate(estimated, as_json=as_json, with_prompts=with_prompts)
+    warn(estimated.task.warnings)
 
 
 set_examples_last(app)

@@ -43,11 +43,17 @@ def _lines(estimate: Estimate) -> Iterator[str]:
         if number.high:
             yield f"  {asked.value.replace('_', ' ')}: {_whole(number)}"
     yield f"tokens: {_whole(tokens.all)}"
-    for role, used in ((Role.TARGET, tokens.target), (Role.OPTIMIZER, tokens.optimizer)):
+    for role, used in _by_role(estimate).items():
         yield f"  {role.value}: {_whole(used.prompt)} prompt, {_whole(used.completion)} completion"
     yield f"cost: {_cost(estimate)}"
     seconds = estimate.forecast.seconds
     yield f"time: {_time(seconds.low)} – {_time(seconds.high)}"
+
+
+def _by_role(estimate: Estimate) -> dict[Role, RoleTokens]:
+    tokens = estimate.forecast.tokens
+    used = {Role.TARGET: tokens.target, Role.OPTIMIZER: tokens.optimizer}
+    return {**used, Role.JUDGE: tokens.judge} if Role.JUDGE in estimate.task.models else used
 
 
 def _whole(numbers: Range[int]) -> str:
@@ -110,8 +116,7 @@ def _json(estimate: Estimate) -> dict[str, object]:
         },
         "tokens": {
             **range_json(tokens.all),
-            Role.TARGET.value: _role_json(tokens.target),
-            Role.OPTIMIZER.value: _role_json(tokens.optimizer),
+            **{role.value: _role_json(used) for role, used in _by_role(estimate).items()},
         },
         "cost_usd": range_json(forecast.cost, digits=DIGITS),
         "unpriced": dict(estimate.unpriced),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -63,6 +63,12 @@ def exit_for(failure: Failure | None) -> None:
     if failure is not None:
         typer.echo(failure_line(failure), err=True)
         raise typer.Exit(failure.code.kind.exit_code)
+
+
+def warn(lines: Sequence[str]) -> None:
+    """Say what may be wrong, and go on."""
+    for line in lines:
+        typer.echo(f"burnish: warning: {line}", err=True)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from burnish.infrastructure.optimizer.chat_proposer import COMPLAINT_TOKENS
 from burnish.infrastructure.optimizer.trajectories import TrajectoryLimits, show_rollouts
 from burnish.infrastructure.tasks.chat_runner import trajectory_of
 from burnish.infrastructure.tasks.items import Item
+from burnish.presentation.judge_forecast import judge_tokens
 from burnish.presentation.settings.environment import Role
 from burnish.presentation.task import SIMULATED, Task
 
@@ -62,7 +63,7 @@ def forecast_of(task: Task) -> Forecast:
     """The forecast of a whole run: all but the time follows from what makes the task the task it is, and the prices."""
     counts = ItemCounts(train=task.items[TRAIN], val=task.items[VALIDATION], test=task.items[TEST])
     calls = forecast_calls(task.config, counts, asks=1 if _is_simulated(task, Role.OPTIMIZER) else ASKS)
-    tokens = forecast_tokens(task.config, calls, prompt_sizes(task))
+    tokens = replace(forecast_tokens(task.config, calls, prompt_sizes(task)), judge=judge_tokens(task, calls))
     return Forecast(calls=calls, tokens=tokens, cost=_cost(task, tokens), seconds=_seconds(task, calls))
 
 
@@ -113,6 +114,8 @@ def _is_simulated(task: Task, role: Role) -> bool:
 
 def _cost(task: Task, tokens: TokenForecast) -> Range[Decimal] | None:
     roles = {Role.TARGET: tokens.target, Role.OPTIMIZER: tokens.optimizer}
+    if Role.JUDGE in task.models:
+        roles[Role.JUDGE] = tokens.judge
     low = cost_of((_note(role, used, is_high=False) for role, used in roles.items()), task.prices)
     high = cost_of((_note(role, used, is_high=True) for role, used in roles.items()), task.prices)
     return None if low is None or high is None else Range(low, high)
@@ -127,6 +130,9 @@ def _note(role: Role, used: RoleTokens, *, is_high: bool) -> UsageNote:
 def _seconds(task: Task, calls: CallForecast) -> Range[float]:
     """Rollouts run `workers` at a time, and a block of them waits for its last; the optimizer is asked in between."""
     one = _call_seconds(task, Role.TARGET, task.sizes[Role.TARGET].answer)
+    if Role.JUDGE in task.models:  # its calls about one answer run side by side
+        judged = _call_seconds(task, Role.JUDGE, task.sizes[Role.JUDGE].answer)
+        one = Range(one.low, one.high + judged.high)
     rounds = [_rounds(stage.rollouts, stage.waits, task.workers) for stage in calls.stages.values()]
     optimizer = [_optimizer_seconds(task, calls, stage) for stage in calls.optimizer]
     return Range(

@@ -18,7 +18,8 @@ from burnish.infrastructure.persistence.stores import open_stores
 from burnish.infrastructure.tasks.refusals import DataError, shown_path
 from burnish.presentation.container import utc_now
 from burnish.presentation.run_database import place_of
-from burnish.presentation.run_folder import DATABASE, HISTORY, LOG, SUMMARY, TIMING, WRITTEN, RunFolder
+from burnish.presentation.run_folder import DATABASE, HISTORY, LOG, SKILL_FOLDER, SUMMARY, TIMING, WRITTEN, RunFolder
+from burnish.presentation.skill_folders import skill_files
 from burnish.presentation.training import user_name
 
 UNFINISHED = "unfinished"
@@ -169,6 +170,7 @@ def _delete_files(path: Path) -> Deleted:
         for file in sorted(_own_files(path), key=_turn):
             file.unlink()
             files += 1
+        _remove_empty(path / SKILL_FOLDER)
         left = tuple(sorted(entry.name for entry in path.iterdir()))
         if not left:
             path.rmdir()
@@ -186,6 +188,17 @@ def _own_files(path: Path) -> Iterator[Path]:
         is_own = entry.name in own or _TEMPORARY.fullmatch(entry.name) is not None
         if is_own and (entry.is_symlink() or entry.is_file()):
             yield entry
+    yield from skill_files(path / SKILL_FOLDER)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folder with its inner ones, as far as they are empty."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    inner = [entry for entry in folder.rglob("*") if entry.is_dir() and not entry.is_symlink()]
+    for each in (*sorted(inner, key=lambda entry: len(entry.parts), reverse=True), folder):
+        if not any(each.iterdir()):
+            each.rmdir()
 
 
 def _turn(file: Path) -> int:

@@ -133,7 +133,7 @@ def _task_skill(folder: RunFolder) -> Sequence[str]:
     """The skill the task has now, which may be the one the run began with."""
     with suppress(SettingsError):
         loaded = load_kept_task(folder, (), None)
-        return (read_skill(loaded.base_dir, loaded.settings),)
+        return (read_skill(loaded.base_dir, loaded.settings).text,)
     return ()
 
 

@@ -10,7 +10,7 @@ from burnish.application.prices import Price
 from burnish.domain.config import UpdateMode
 from burnish.domain.optimizer_forecast import OptimizerStage
 from burnish.domain.ranges import Range
-from burnish.domain.token_forecast import NOTE_TOKENS, NOTES_AN_ANALYST, ModelSizes
+from burnish.domain.token_forecast import EXACT, NOTE_TOKENS, NOTES_AN_ANALYST, ModelSizes
 from burnish.infrastructure.models.prices import FREE, price_of
 from burnish.infrastructure.optimizer.chat_optimizer import OptimizerLimits
 from burnish.presentation.settings.environment import Role
@@ -35,6 +35,11 @@ SHORTEST_ANSWER = 1
 SHORTEST_PATCH = 30
 """The optimizer's shortest answer: no edits, and why."""
 
+SHORTEST_GRADE = 5
+"""The judge's shortest answer, with hardly a reason."""
+
+LLM_JUDGE = "llm_judge"
+
 SIMULATED_ANSWER = Range(1, 4)
 SIMULATED_EDIT_TOKENS = 90
 """The most an edit of the simulated coach takes in its answer, as JSON."""
@@ -54,12 +59,21 @@ class ChosenModel:
 
 
 def chosen_models(settings: TaskSettings) -> Mapping[Role, ChosenModel]:
-    """The model of each role."""
+    """The model of each role there is."""
     model = settings.model
-    return {
+    chosen = {
         Role.TARGET: ChosenModel(model.target_backend, model.target),
         Role.OPTIMIZER: ChosenModel(model.optimizer_backend, model.optimizer),
     }
+    return {**chosen, Role.JUDGE: chosen_judge(settings)} if settings.env.scorer == LLM_JUDGE else chosen
+
+
+def chosen_judge(settings: TaskSettings) -> ChosenModel:
+    """The judge's model; without a backend of its own it is on the optimizer's."""
+    model = settings.model
+    if model.judge_backend is None:
+        return ChosenModel(model.optimizer_backend, model.judge or model.optimizer)
+    return ChosenModel(model.judge_backend, model.judge)
 
 
 def role_prices(settings: TaskSettings) -> Mapping[str, Price]:
@@ -80,7 +94,11 @@ def unpriced_models(settings: TaskSettings) -> Mapping[str, str]:
 
 def role_sizes(settings: TaskSettings, limits: OptimizerLimits) -> Mapping[str, ModelSizes]:
     """How long answers are, and how far a count by characters is off, by role; `limits` are those of the optimizer."""
-    return {Role.TARGET.value: _target_sizes(settings), Role.OPTIMIZER.value: _optimizer_sizes(settings, limits)}
+    return {
+        Role.TARGET.value: _target_sizes(settings),
+        Role.OPTIMIZER.value: _optimizer_sizes(settings, limits),
+        Role.JUDGE.value: _judge_sizes(settings),
+    }
 
 
 def _price(price: ModelPrice) -> Price:
@@ -98,6 +116,11 @@ def _target_sizes(settings: TaskSettings) -> ModelSizes:
         return ModelSizes(answer=SIMULATED_ANSWER)
     longest = model.target_max_tokens or LONGEST_ANSWER[model.target_reasoning_effort]
     return ModelSizes(answer=Range(SHORTEST_ANSWER, longest), off=COUNT_IS_OFF)
+
+
+def _judge_sizes(settings: TaskSettings) -> ModelSizes:
+    off = EXACT if chosen_judge(settings).is_simulated else COUNT_IS_OFF
+    return ModelSizes(answer=Range(SHORTEST_GRADE, max(SHORTEST_GRADE, settings.model.judge_max_tokens)), off=off)
 
 
 def _optimizer_sizes(settings: TaskSettings, limits: OptimizerLimits) -> ModelSizes:

@@ -13,6 +13,7 @@ from burnish.domain.ranges import Range
 from burnish.domain.runs import LostCalls, StepRecord, TrainingRun
 from burnish.infrastructure.persistence.audit import AuditAnchor
 from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.skill_folders import write_skill_folder
 from burnish.presentation.summary import range_json, summary_of
 from burnish.presentation.task import Task
 
@@ -24,6 +25,8 @@ HISTORY = "history.jsonl"
 CONFIG = "config.yaml"
 WRITTEN = ("best_skill.md", "final_skill.md", HISTORY, SUMMARY, TIMING, CONFIG)
 """Files that are written whole, through a temporary file."""
+SKILL_FOLDER = "best_skill"
+"""Where the best skill is an Agent Skill, if the initial one was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class RunFolder:
         names are somebody's, and stay.
         """
         try:
-            taken = [name for name in WRITTEN if (self.path / name).exists()]
+            taken = [name for name in (*WRITTEN, SKILL_FOLDER) if (self.path / name).exists()]
             if taken and not self.holds_run:
                 whose = f"holds {taken[0]}, which is no run's: choose another folder"
                 raise SettingsError((f"--out-root: {self.path}: {whose}",))
@@ -97,6 +100,8 @@ class RunFolder:
     def write_run(self, run: TrainingRun, task: Task) -> None:
         """Keep the skills, the history and the summary of a run, ended well or not; nothing in them tells the time."""
         self._write("best_skill.md", run.best_skill)
+        if task.skill_folder is not None:
+            write_skill_folder(self.path / SKILL_FOLDER, run.best_skill, task.skill_folder)
         self._write("final_skill.md", run.final_skill)
         self._write(HISTORY, "".join(f"{record_json(record)}\n" for record in run.steps))
         self._write(SUMMARY, json.dumps(summary_of(run, task), indent=2, ensure_ascii=False) + "\n")

@@ -26,7 +26,6 @@ from burnish.application.optimizer_ports import (
 from burnish.application.ports import RolloutRunner
 from burnish.application.prices import Price
 from burnish.domain.config import TrainSkillConfig
-from burnish.domain.regions import markers_are_balanced
 from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.domain.token_forecast import ModelSizes
@@ -38,19 +37,30 @@ from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, Optim
 from burnish.infrastructure.optimizer.prompt_texts import load_prompts
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
+from burnish.infrastructure.simulation.judge import SimulatedJudge
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
-from burnish.infrastructure.tasks.items import item_json
-from burnish.infrastructure.tasks.scorers import load_scorer
+from burnish.infrastructure.tasks.data_report import refuse_twins, warnings
+from burnish.infrastructure.tasks.items import ItemRules, item_json
+from burnish.infrastructure.tasks.judge_scorer import MAX_ANSWER_TOKENS, LlmJudge
+from burnish.infrastructure.tasks.refusals import DataError
+from burnish.infrastructure.tasks.refusals import shown as shown_value
+from burnish.infrastructure.tasks.scorers import JsonMatch, Scorer, load_scorer
+from burnish.infrastructure.tasks.scoring import JudgingScorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
-from burnish.presentation.model_facts import role_prices, role_sizes
-from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
-from burnish.presentation.settings.errors import SettingsError
+from burnish.infrastructure.tasks.task_package import read_package_items
+from burnish.presentation.model_facts import LLM_JUDGE, ChosenModel, chosen_models, role_prices, role_sizes
+from burnish.presentation.settings.environment import NO_KEY, Endpoint, Environment, Role
+from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
 from burnish.presentation.settings.sections import ModelSection, TaskSettings
+from burnish.presentation.skill_folders import InitialSkill, read_initial_skill
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
+
+ANSWER_FREE = frozenset({"python", LLM_JUDGE})
+"""Scorers that may know what is right without an answer of the item's."""
 
 
 class TaskPorts(TypedDict):
@@ -73,8 +83,9 @@ class TaskPorts(TypedDict):
 class Task:
     """Everything a run of a task needs; `digest` names what it is: settings, skill and items.
 
-    `prices` are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers,
-    `limits` how long the optimizer's are at most, and how much of rollouts it sees.
+    `skill_folder` is the initial skill's when it is an Agent Skill, `warnings` are lines about skill and items. `prices`
+    are by role, without the roles whose model has no known price; `sizes` are what is assumed of a role's answers, `limits`
+    how long the optimizer's are at most, and how much of rollouts it sees.
     """
 
     name: str
@@ -92,6 +103,9 @@ class Task:
     sizes: Mapping[str, ModelSizes]
     limits: OptimizerLimits
     digest: str
+    judge: LlmJudge | None = None
+    skill_folder: Path | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def ports(self) -> TaskPorts:
@@ -127,12 +141,15 @@ async def open_task(
     trained (`trains` false) needs no optimizer.
     """
     settings, base = loaded.settings, loaded.base_dir
-    skill = read_skill(base, settings)
-    splits = _read_splits(settings, base)
+    initial = read_skill(base, settings)
+    splits = read_splits(settings, base)
     used = splits.limited(val=settings.evaluation.sel_env_num, test=settings.evaluation.test_env_num)
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
-    scorer = load_scorer(_scorer_name(settings), base)
     async with AsyncExitStack() as stack:
+        judge: ChatModel | None = None
+        if settings.env.scorer == LLM_JUDGE:
+            judge = await _connect(Role.JUDGE, settings, base, environment, stack, offline=offline)
+        scorer = checked_scorer(settings, base, splits, judge=judge)
         target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
         prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
         optimizer: ChatModel = OfflineModel("none")
@@ -153,7 +170,9 @@ async def open_task(
         yield Task(
             name=name,
             skill_id=name if is_run_id(name) else "skill",
-            initial_skill=skill,
+            initial_skill=initial.text,
+            judge=scorer if isinstance(scorer, LlmJudge) else None,
+            skill_folder=initial.folder,
             config=config,
             runner=runner,
             optimizer=roles,
@@ -161,11 +180,16 @@ async def open_task(
             analyst_workers=settings.gradient.analyst_workers,
             budget=to_budget(settings, role_prices(settings)),
             items={split: len(used.named(split)) for split in SPLITS},
-            models={Role.TARGET.value: target.fingerprint, Role.OPTIMIZER.value: optimizer.fingerprint},
+            models={
+                role.value: model.fingerprint
+                for role, model in ((Role.TARGET, target), (Role.OPTIMIZER, optimizer), (Role.JUDGE, judge))
+                if model is not None
+            },
             prices=role_prices(settings),
             sizes=role_sizes(settings, limits),
             limits=limits,
-            digest=_digest(settings, skill, used, runner.fingerprint, roles.fingerprint),
+            digest=_digest(settings, initial.text, used, runner.fingerprint, roles.fingerprint),
+            warnings=(*initial.warnings, *warnings(used)),
         )
 
 
@@ -181,31 +205,68 @@ def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:
     return limits.with_answers_of(settings.model.optimizer_max_tokens)
 
 
-def read_skill(base: Path, settings: TaskSettings) -> str:
-    """The initial skill with its newlines and byte-order mark as they are; empty when the task names none."""
-    if not settings.env.skill_init:
-        return ""
-    path = base / settings.env.skill_init
-    text = read_text_file(path, "env.skill_init")
-    if not markers_are_balanced(text):
-        unpaired = "has region markers that do not pair up or lie inside each other: repair or remove them"
-        raise SettingsError((f"env.skill_init: {path}: {unpaired}",))
-    return text
+def read_skill(base: Path, settings: TaskSettings) -> InitialSkill:
+    """The initial skill; empty when the task names none."""
+    named = settings.env.skill_init
+    return read_initial_skill(base / named, "env.skill_init") if named else InitialSkill()
 
 
-def _read_splits(settings: TaskSettings, base: Path) -> Splits:
+def read_splits(settings: TaskSettings, base: Path) -> Splits:
+    """All items of the task. Raises SettingsError or DataError."""
     env, needs_test = settings.env, settings.evaluation.eval_test
-    needs_answers = env.scorer != "python"
-    if env.split_mode == "split_dir":
-        return read_split_folder(base / env.split_dir, needs_test=needs_test, needs_answers=needs_answers)
-    if not env.data_path:
-        raise SettingsError(("env: names no items: set env.split_dir (a folder) or env.data_path (one file)",))
-    return read_split_file(
-        base / env.data_path,
-        ratio=env.split_ratio,
-        seed=env.split_seed,
-        needs_test=needs_test,
-        needs_answers=needs_answers,
+    rules = ItemRules(
+        fields=env.fields, needs_answers=env.scorer not in ANSWER_FREE, takes_json=env.scorer == "json_match"
+    )
+    if env.task is not None:
+        splits = read_package_items(env.task, rules, seed=env.split_seed, ratio=env.split_ratio, needs_test=needs_test)
+    elif env.split_mode == "split_dir":
+        splits = read_split_folder(base / env.split_dir, rules, needs_test=needs_test)
+    elif env.data_path:
+        path = base / env.data_path
+        splits = read_split_file(path, rules, seed=env.split_seed, ratio=env.split_ratio, needs_test=needs_test)
+    else:
+        raise SettingsError(
+            ("env: names no items: set env.split_dir (a folder), env.data_path (a file) or env.task (a package)",)
+        )
+    if env.check_near_duplicates:
+        refuse_twins(splits, env.check_near_duplicates)
+    return splits
+
+
+def checked_scorer(
+    settings: TaskSettings, base: Path, splits: Splits, *, judge: ChatModel | None = None
+) -> Scorer | JudgingScorer:
+    """The task's scorer; `judge` is the model of llm_judge, which without one can judge nothing.
+
+    Raises SettingsError or DataError, also about the first item it cannot judge.
+    """
+    scorer: Scorer | JudgingScorer
+    if settings.env.scorer == LLM_JUDGE:
+        scorer = _judge_scorer(settings, OfflineModel("none") if judge is None else judge)
+    else:
+        scorer = load_scorer(_scorer_name(settings), base, field_weights=settings.env.field_weights)
+    for split in SPLITS:
+        for item in splits.named(split):
+            if problem := scorer.problem(item):
+                raise DataError(f"item {shown_value(item.item_id)} of {split}: {problem}")
+    if isinstance(scorer, JsonMatch):
+        unused = scorer.unused_weights(item for split in SPLITS for item in splits.named(split))
+        if unused:
+            raise SettingsError(
+                (f"env.field_weights: no item's answer has the field {shown(unused[0])}: correct its name",)
+            )
+    return scorer
+
+
+def _judge_scorer(settings: TaskSettings, model: ChatModel) -> LlmJudge:
+    env, longest = settings.env, settings.model.target_max_tokens
+    return LlmJudge(
+        model,
+        rubric=env.judge_rubric,
+        repeats=env.judge_repeats,
+        pass_mark=env.judge_pass_mark,
+        max_tokens=settings.model.judge_max_tokens,
+        answer_tokens=MAX_ANSWER_TOKENS if longest is None else 4 * longest,  # no token has more than 16 characters
     )
 
 
@@ -217,13 +278,12 @@ async def _connect(
     role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack, *, offline: bool
 ) -> ChatModel:
     """The role's model; closed with the stack."""
-    section = settings.model
-    backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
-    if backend == "simulated":
+    section, chosen = settings.model, chosen_models(settings)[role]
+    if chosen.backend == "simulated":
         model = _simulate(role, section, base)
     else:
-        workers = settings.env.workers if role is Role.TARGET else settings.gradient.analyst_workers
-        model = _call_api(role, backend, section, workers, environment, offline=offline)
+        workers = settings.gradient.analyst_workers if role is Role.OPTIMIZER else settings.env.workers
+        model = _call_api(role, chosen, section, workers, environment, offline=offline)
     stack.push_async_callback(model.aclose)
     return MeteredModel(model, role.value)
 
@@ -232,6 +292,8 @@ def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
     simulated = section.simulated
     if role is Role.TARGET:
         return SimulatedApprentice(noise=simulated.noise, seed=simulated.seed)
+    if role is Role.JUDGE:
+        return SimulatedJudge()
     if not simulated.knowledge:
         raise SettingsError(
             ("model.simulated.knowledge: names no file: the simulated optimizer needs the right rules",)
@@ -251,15 +313,19 @@ def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
 
 
 def _call_api(
-    role: Role, backend: ApiBackend, section: ModelSection, workers: int, environment: Environment, *, offline: bool
+    role: Role, chosen: ChosenModel, section: ModelSection, workers: int, environment: Environment, *, offline: bool
 ) -> ChatModel:
-    is_target = role is Role.TARGET
-    name = section.target if is_target else section.optimizer
+    assert chosen.backend != "simulated", "nobody is called"
+    is_target, is_judge = role is Role.TARGET, role is Role.JUDGE
+    # A judge without a backend of its own answers where the optimizer does, with its patience too.
+    place = Role.OPTIMIZER if is_judge and section.judge_backend is None else role
     endpoint = (
-        Endpoint(base_url=None, api_key=SecretStr(NO_KEY), model=name or "")
+        Endpoint(base_url=None, api_key=SecretStr(NO_KEY), model=chosen.name or "")
         if offline
-        else environment.endpoint(role, backend, name)
+        else environment.endpoint(place, chosen.backend, chosen.name)
     )
+    optimizer_tokens = section.judge_max_tokens if is_judge else section.optimizer_max_tokens
+    optimizer_temperature = section.judge_temperature if is_judge else section.optimizer_temperature
     settings = OpenAIChatSettings(
         model=endpoint.model,
         base_url=endpoint.base_url,
@@ -267,10 +333,10 @@ def _call_api(
         timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
         max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
         max_concurrency=workers,
-        max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
-        temperature=section.target_temperature if is_target else section.optimizer_temperature,
+        max_tokens=section.target_max_tokens if is_target else optimizer_tokens,
+        temperature=section.target_temperature if is_target else optimizer_temperature,
         reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
-        token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
+        token_parameter="max_tokens" if chosen.backend == "openai_compatible" else "max_completion_tokens",
     )
     if offline:
         return OfflineModel(fingerprint_of(settings))

@@ -36,8 +36,8 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask, load_task
 from burnish.presentation.settings.mapping import effective_yaml
 from burnish.presentation.settings.models import fill_models
+from burnish.presentation.skill_folders import read_initial_skill
 from burnish.presentation.task import Task, open_task
-from burnish.presentation.text_files import read_text_file
 from burnish.presentation.watched_runner import RolloutWatch, WatchedRunner
 
 _log = get_logger(__name__)
@@ -106,7 +106,7 @@ async def evaluate_task(
     """Score a skill (the task's own when none is named) on a split. Raises SettingsError or DataError for bad input."""
     loaded, environment = _load(task_file, overrides, environ)
     async with open_task(loaded, environment, trains=False) as task:
-        text = task.initial_skill if skill is None else read_text_file(skill, "--skill")
+        text = task.initial_skill if skill is None else read_initial_skill(skill, "--skill").text
         if watch is not None:
             watch.expect(task.items[split])
         async with open_app(rollouts=_watched(task, watch), workers=task.workers, actor=user_name()) as app:

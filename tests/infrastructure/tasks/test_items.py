@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnish.infrastructure.tasks import items as items_module
-from burnish.infrastructure.tasks.items import MAX_LINE_BYTES, DataError, Item, item_json, parse_items, read_items
+from burnish.infrastructure.tasks import item_files
+from burnish.infrastructure.tasks.item_files import parse_items, read_items
+from burnish.infrastructure.tasks.items import DataError, Item, ItemRules, item_json
 from burnish.infrastructure.tasks.refusals import shown
+from burnish.infrastructure.tasks.strict_json import MAX_ITEM_BYTES
 
 LINES = Path("items.jsonl")
 DOCUMENT = Path("items.json")
+ANSWERS_OPTIONAL = ItemRules(needs_answers=False)
 RECORD = '{"id": "a", "question": "Q?", "answer": "A"}'
 ITEM = Item("a", "Q?", ("A",))
 DOCUMENT_REMEDY = "write an array of objects, or name the file .jsonl when it holds one object a line"
@@ -84,8 +87,8 @@ def test_a_null_counts_as_missing() -> None:
 
 
 def test_an_item_may_go_without_answers_when_its_scorer_needs_none() -> None:
-    assert parse_items(_line(answer=None), LINES, needs_answers=False) == (Item("a", "Q?", ()),)
-    assert parse_items(_line(answer=None, answers=[]), LINES, needs_answers=False) == (Item("a", "Q?", ()),)
+    assert parse_items(_line(answer=None), LINES, ANSWERS_OPTIONAL) == (Item("a", "Q?", ()),)
+    assert parse_items(_line(answer=None, answers=[]), LINES, ANSWERS_OPTIONAL) == (Item("a", "Q?", ()),)
 
 
 @pytest.mark.parametrize(
@@ -100,19 +103,28 @@ def test_an_item_may_go_without_answers_when_its_scorer_needs_none() -> None:
         (b'"text"', 'items.jsonl line 1: not a JSON object; write {"id": …, "question": …, "answer": …}'),
         (b"[1]", 'items.jsonl line 1: not a JSON object; write {"id": …, "question": …, "answer": …}'),
         (b"null", 'items.jsonl line 1: not a JSON object; write {"id": …, "question": …, "answer": …}'),
-        (_line(id=None), 'items.jsonl line 1: "id" is missing; give every item its own'),
         (_line(id=True), 'items.jsonl line 1: "id" is neither a text nor an integer; write it as a text'),
         (_line(id=1.5), 'items.jsonl line 1: "id" is neither a text nor an integer; write it as a text'),
         (_line(id=["a"]), 'items.jsonl line 1: "id" is neither a text nor an integer; write it as a text'),
-        (_line(id=" "), 'items.jsonl line 1: "id" is blank; give every item its own'),
+        (_line(id=" "), 'items.jsonl line 1: "id" is blank; give every item its own, or none at all'),
         (_line(id="x" * 257), 'items.jsonl line 1: "id" is longer than 256 characters; shorten it'),
         (_line(id="a\nb"), "items.jsonl line 1: \"id\" 'a\\nb' holds a control character; remove it"),
         (_line(id="a\x7f"), "items.jsonl line 1: \"id\" 'a\\x7f' holds a control character; remove it"),
+        *(
+            (
+                _line(id=each),
+                f'items.jsonl line 1: "id" {shown(each)} reads like a path out of a folder; write it without / and . there',
+            )
+            for each in ("../a", "a/../b", "/etc/passwd", "..", "a\\..\\b", "~/a", "\\a", "./a", "a/.")
+        ),
         (
             _line(id="x" * 200 + "\0"),
             f'items.jsonl line 1: "id" \'{"x" * 78}… holds a control character; remove it',
         ),
-        (_line(question=None), 'items.jsonl line 1: "question" is missing; write what the agent is asked'),
+        (
+            _line(question=None),
+            'items.jsonl line 1: "question" is missing; write what the agent is asked, or name its field in env.fields',
+        ),
         (_line(question=" \n"), 'items.jsonl line 1: "question" is blank; write what the agent is asked'),
         (_line(question=5), 'items.jsonl line 1: "question" is not a text; put it in quotation marks'),
         (
@@ -214,9 +226,9 @@ def test_a_document_is_refused_in_one_line(data: bytes, line: str) -> None:
     assert _refusal(data, DOCUMENT) == line
 
 
-@pytest.mark.parametrize("name", ["items.csv", "items", ".jsonl"])
+@pytest.mark.parametrize("name", ["items.xlsx", "items", ".jsonl"])
 def test_another_ending_is_refused(name: str) -> None:
-    line = f"{name}: not a .json or .jsonl file; convert it, or correct its ending"
+    line = f"{name}: no data file (.json, .jsonl, .csv, .tsv, .parquet); convert it, or correct its ending"
     assert _refusal(b"", Path(name)) == line
 
 
@@ -237,7 +249,7 @@ def test_nesting_is_bounded() -> None:
 
 def test_a_line_may_be_one_mebibyte_long() -> None:
     line = _line()
-    longest = line.replace(b"Q?", b"q" * (MAX_LINE_BYTES - len(line) + 2))
+    longest = line.replace(b"Q?", b"q" * (MAX_ITEM_BYTES - len(line) + 2))
     assert len(parse_items(longest, LINES)) == 1
     assert _refusal(b"\n" + longest + b" ") == "items.jsonl line 2: longer than 1 MiB; shorten the item"
     assert len(parse_items(b"[" + longest + b"]", DOCUMENT)) == 1
@@ -246,7 +258,7 @@ def test_a_line_may_be_one_mebibyte_long() -> None:
 
 
 def test_a_file_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(items_module, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(item_files, "MAX_FILE_BYTES", 10)
     path = tmp_path / "items.jsonl"
     path.write_bytes(b"\n" * 10)
     assert read_items(path) == ()
@@ -325,7 +337,7 @@ _FILE = st.one_of(
 
 def _items_or_line(data: bytes, path: Path, *, needs_answers: bool) -> tuple[Item, ...] | str:
     try:
-        return parse_items(data, path, needs_answers=needs_answers)
+        return parse_items(data, path, ItemRules(needs_answers=needs_answers))
     except DataError as error:
         return error.line
 
@@ -355,7 +367,7 @@ def test_any_bytes_give_items_or_one_line(data: bytes, path: Path, needs_answers
                 "question": st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip),
                 "answers": st.lists(st.text(st.characters(codec="utf-8")), min_size=1),
             }
-        ).filter(lambda record: bool(str(record["id"]).strip())),
+        ).filter(lambda record: bool(str(record["id"]).strip()) and not set(str(record["id"])) & set("/\\~.")),
         unique_by=lambda record: str(record["id"]),
         max_size=5,
     )

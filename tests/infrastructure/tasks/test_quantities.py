@@ -75,7 +75,54 @@ from burnish.infrastructure.tasks.quantities import Quantity, last_quantity
     ],
 )
 def test_the_last_number_is_read(text: str, value: float) -> None:
-    assert last_quantity(text) == Quantity(value, is_percentage=False)
+    quantity = last_quantity(text)
+    assert quantity is not None
+    assert (quantity.value, quantity.is_percentage) == (value, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("5", ""),
+        ("5 apples", ""),
+        ("9 in total", ""),
+        ("5 K", ""),
+        ("5M", ""),
+        ("5 km", "km"),
+        ("5km", "km"),
+        ("5-km", "km"),
+        ("5 kilometres", "km"),
+        ("5 Kilometers", "km"),
+        ("5 KM", ""),
+        ("5 m", "m"),
+        ("5 m²", "m^2"),
+        ("5 m^2", "m^2"),
+        ("5 km/h", "km/h"),
+        ("5 m/s", "m/s"),
+        ("5 km/s", ""),
+        ("5 mL", "ml"),
+        ("5 °C", "°C"),
+        ("5 days", "day"),
+        ("5 business days", ""),
+        ("$5", "$"),
+        ("-$5", "$"),
+        ("$-5", "$"),
+        ("US$ 5", "$"),
+        ("USD 5", "$"),
+        ("5 USD", "$"),
+        ("$5M", "$"),
+        ("5 million dollars", "$"),
+        ("A$5", ""),
+        ("€ 5.00", "€"),
+        ("5 €", "€"),
+        ("5 Euros", "€"),
+        ("$5 or 5 km", "km"),
+    ],
+)
+def test_the_unit_beside_the_number_is_read(text: str, unit: str) -> None:
+    quantity = last_quantity(text)
+    assert quantity is not None
+    assert quantity.unit == unit
 
 
 @pytest.mark.parametrize("text", ["5%", "5 %", "5\\%", "5％", "5 percent", "5 Per cent", "5 pct", "from 4 % to 5.0 %"])
@@ -93,6 +140,7 @@ def test_there_may_be_no_number(text: str) -> None:
     [
         (Quantity(5.0, is_percentage=False), "5"),
         (Quantity(0.1, is_percentage=True), "0.1 %"),
+        (Quantity(5.0, is_percentage=False, unit="km"), "5 km"),
         (Quantity(1234567.25, is_percentage=False), "1234567.25"),
     ],
 )

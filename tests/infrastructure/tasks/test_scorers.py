@@ -7,8 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from burnish.infrastructure.tasks.answer_scorer import folded, normalized
 from burnish.infrastructure.tasks.items import DataError, Item
-from burnish.infrastructure.tasks.scorers import F1, Contains, ExactMatch, Numeric, Score, Scorer, load_scorer
+from burnish.infrastructure.tasks.scorers import (
+    F1,
+    Anls,
+    Contains,
+    ExactMatch,
+    JsonMatch,
+    Numeric,
+    Regex,
+    Score,
+    Scorer,
+    load_scorer,
+)
 
 NOWHERE = Path("nowhere")
 
@@ -17,7 +29,7 @@ def _item(*answers: str, **extra: object) -> Item:
     return Item("a", "Q?", answers, extra=extra)
 
 
-@pytest.mark.parametrize("scorer", [ExactMatch(), F1(), Contains(), Numeric()])
+@pytest.mark.parametrize("scorer", [ExactMatch(), F1(), Contains(), Numeric(), Regex(), Anls(), JsonMatch()])
 @pytest.mark.parametrize(
     ("answer", "prediction"),
     [
@@ -45,6 +57,9 @@ def test_the_last_tagged_answer_counts(scorer: Scorer, answer: str, prediction: 
         (F1(), "so B"),
         (Contains(), "It is A,\n</answer>\nso B"),
         (Numeric(), "It is A,\n</answer>\nso B"),
+        (Regex(), "It is A,\n</answer>\nso B"),
+        (JsonMatch(), "It is A,\n</answer>\nso B"),
+        (Anls(), "so B"),
     ],
 )
 def test_without_a_tag_the_last_line_or_the_whole_text_counts(scorer: Scorer, prediction: str) -> None:
@@ -167,11 +182,96 @@ def test_contains(prediction: str, answers: list[str], score: int) -> None:
         ("first 7, then 8", _item("7"), 0),
         ("seven", _item("7"), 0),
         ("", _item("7"), 0),
+        ("5 km", _item("5 km"), 1),
+        ("5 kilometers", _item("5 km"), 1),
+        ("5", _item("5 km"), 1),
+        ("5 km", _item("5"), 1),
+        ("5 m", _item("5 km"), 0),
+        ("5000 m", _item("5 km"), 0),
+        ("5 hours", _item("5 days"), 0),
+        ("€5", _item("$5"), 0),
+        ("5 dollars", _item("$5"), 1),
+        ("5 %", _item("5 km"), 0),
     ],
 )
 def test_numeric(prediction: str, item: Item, score: int) -> None:
     found = Numeric()(prediction, item)
     assert (found.hard, found.soft) == (score, score)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "score"),
+    [
+        ("NWR-7F/2", [r"^NWR-\d[A-F]/\d$"], 1),
+        ("it is NWR-7F/2, I think", [r"NWR-\d[A-F]/\d"], 1),
+        ("it is NWR-7F/2, I think", [r"^NWR"], 0),
+        ("nwr-7f/2", ["NWR"], 0),
+        ("nwr-7f/2", ["(?i)NWR"], 1),
+        ("B", ["A", "B"], 1),
+        ("a\nb", ["a.b"], 0),
+        ("a\nb", ["(?s)a.b"], 1),
+        ("a\nb", ["^b"], 0),
+        ("", ["^$"], 1),
+        ("A", ["^$"], 0),
+        ("A", [""], 1),
+        ("Straße", ["stra(?:ß|ss)e"], 0),
+    ],
+)
+def test_regex(prediction: str, answers: list[str], score: int) -> None:
+    found = Regex()(prediction, _item(*answers))
+    assert (found.hard, found.soft) == (score, score)
+
+
+def test_a_pattern_that_goes_back_and_forth_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burnish.infrastructure.tasks.pattern_scorer.MAX_SEARCH_SECONDS", 0.01)
+    with pytest.raises(TimeoutError):
+        Regex()("a" * 200 + "!", _item("^(a|a|b?)*(a|a)*$"))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "hard", "soft"),
+    [
+        ("Invoice 17", ["invoice  17"], 1, 1),
+        ("kitten", ["sitting"], 0, 1 - 3 / 7),
+        ("invoice 18", ["invoice 17"], 0, 0.9),
+        ("abcd", ["abxy"], 0, 0),  # half of it is different
+        ("abc", ["abx"], 0, 2 / 3),
+        ("dog", ["dig", "cat"], 0, 2 / 3),
+        ("", [""], 1, 1),
+        (" ", [""], 1, 1),
+        ("", ["a"], 0, 0),
+        ("a", [""], 0, 0),
+        ("é", ["e"], 0, 0),
+        ("x" * 2000 + "y", ["x" * 2001], 1, 2000 / 2001),  # above system B's 0.999
+        ("x" * 999 + "y", ["x" * 1000], 1, 0.999),
+        ("x" * 998 + "y", ["x" * 999], 0, 998 / 999),
+    ],
+)
+def test_anls(prediction: str, answers: list[str], hard: int, soft: float) -> None:
+    found = Anls()(prediction, _item(*answers))
+    assert found.hard == hard
+    assert found.soft == pytest.approx(soft, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "as_exact", "as_f1"),
+    [
+        ("  The  Cat!\n", "the cat!", "cat"),
+        ("A an THE", "a an the", ""),
+        ("N.W.R.", "n.w.r.", "nwr"),
+        ("it's", "it's", "its"),
+        ("“cat”", "“cat”", "“cat”"),
+        ("thea then", "thea then", "thea then"),
+        ("the-cat", "the-cat", "thecat"),
+        ("a_b", "a_b", "ab"),
+        ("STRASSE Straße", "strasse strasse", "strasse straße"),
+        ("\u00a0x\u2003y\t", "x y", "x y"),
+        ("cafe\u0301", "caf\u00e9", "cafe\u0301"),
+        ("", "", ""),
+    ],
+)
+def test_normal_forms(text: str, as_exact: str, as_f1: str) -> None:
+    assert (folded(text), normalized(text)) == (as_exact, as_f1)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +288,9 @@ def test_numeric(prediction: str, item: Item, score: int) -> None:
         (Numeric(), "it is 5 million", _item("5"), 'expected "5", got 5000000'),
         (Numeric(), "none", _item("5"), 'expected "5", got no number'),
         (Numeric(), "5", _item("5"), ""),
+        (Numeric(), "it is 5 m", _item("5 km"), 'expected "5 km", got 5 m'),
+        (Regex(), "B", _item("^A", "C"), 'expected a match of "^A" or "C", got "B"'),
+        (Anls(), "kitten", _item("sitting"), 'expected "sitting", got "kitten"'),
     ],
 )
 def test_the_reason_says_what_was_expected(scorer: Scorer, prediction: str, item: Item, reason: str) -> None:
@@ -201,6 +304,9 @@ def test_the_reason_says_what_was_expected(scorer: Scorer, prediction: str, item
         (F1(), _item(), "it has no answer to compare with; write one, or score with a Python function"),
         (Numeric(), _item(), "it has no answer to compare with; write one, or score with a Python function"),
         (Numeric(), _item("5"), ""),
+        (Regex(), _item("a+"), ""),
+        (Regex(), _item("a+", "(a"), 'its answer "(a" is no regular expression; correct it'),
+        (Anls(), _item(), "it has no answer to compare with; write one, or score with a Python function"),
         (Numeric(), _item("5", "five"), "an answer holds no number; correct it, or choose another scorer"),
         *(
             (
@@ -221,11 +327,13 @@ def test_numeric_refuses_to_judge_an_item_with_a_problem() -> None:
         Numeric()("5", _item("five"))
 
 
-@pytest.mark.parametrize("name", ["contains", "exact_match", "f1", "numeric"])
-def test_a_built_in_scorer_is_found_by_name(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "version"), [("anls", 1), ("contains", 1), ("exact_match", 1), ("f1", 1), ("numeric", 2), ("regex", 1)]
+)
+def test_a_built_in_scorer_is_found_by_name(name: str, version: int) -> None:
     scorer = load_scorer(name, NOWHERE)
-    assert scorer.fingerprint == f"{name}/1"
-    assert not scorer.is_blocking
+    assert scorer.fingerprint == f"{name}/{version}"
+    assert scorer.is_blocking == (name == "regex")
     assert scorer("5", _item("5")) == Score(1.0, 1.0)
 
 
@@ -234,11 +342,12 @@ def test_an_unknown_scorer_is_refused(name: str) -> None:
     with pytest.raises(DataError) as caught:
         load_scorer(name, NOWHERE)
     assert caught.value.line == (
-        f"there is no scorer '{name}'; use contains, exact_match, f1, numeric, or a Python function as module:callable"
+        f"there is no scorer '{name}'; use anls, contains, exact_match, f1, json_match, numeric, regex, "
+        "or a Python function as module:callable"
     )
 
 
-@pytest.mark.parametrize("name", ["exact_match", "f1", "contains", "numeric"])
+@pytest.mark.parametrize("name", ["exact_match", "f1", "contains", "numeric", "regex", "anls"])
 def test_the_reason_may_be_told_without_the_expected_answer(name: str) -> None:
     item = Item("i", "?", ("4711",))
     score = load_scorer(name, NOWHERE)("12", item)

@@ -185,7 +185,8 @@ def test_a_folder_without_a_needed_split_is_refused(tmp_path: Path, given: tuple
     with pytest.raises(DataError) as caught:
         read_split_folder(tmp_path, needs_test=True)
     assert caught.value.line == (
-        f"{tmp_path}: the split {missing} has no items; put a .jsonl or .json file of items into {missing}/"
+        f"{tmp_path}: the split {missing} has no items; "
+        f"put a data file (.json, .jsonl, .csv, .tsv, .parquet) into {missing}/"
     )
 
 

@@ -45,7 +45,7 @@ def test_the_variables_are_these() -> None:
         "OPENAI_COMPATIBLE_BASE_URL",
         "OPENAI_COMPATIBLE_MODEL",
     }
-    assert {f"{prefix}{name}" for prefix in ("", "TARGET_", "OPTIMIZER_") for name in plain} == VARIABLES
+    assert {f"{prefix}{name}" for prefix in ("", "TARGET_", "OPTIMIZER_", "JUDGE_") for name in plain} == VARIABLES
 
 
 def test_openai_needs_a_key_only() -> None:
@@ -74,10 +74,12 @@ def test_a_role_s_own_variables_win(role: Role) -> None:
         TARGET_OPENAI_COMPATIBLE_BASE_URL="http://target",
         TARGET_OPENAI_COMPATIBLE_MODEL="target",
         OPTIMIZER_OPENAI_COMPATIBLE_API_KEY="key-of-optimizer",
+        JUDGE_OPENAI_COMPATIBLE_MODEL="judge",
     )
     expected = {
         Role.TARGET: ("http://target", "key-of-both", "target"),
         Role.OPTIMIZER: ("http://both", "key-of-optimizer", "both"),
+        Role.JUDGE: ("http://both", "key-of-both", "judge"),
     }
     assert facts(found.endpoint(role, "openai_compatible", None)) == expected[role]
 

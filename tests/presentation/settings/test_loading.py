@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from burnish.presentation.settings.errors import SettingsError
+from burnish.presentation.settings.errors import SettingsError, listed
 from burnish.presentation.settings.keys import KEYS
 from burnish.presentation.settings.loading import load_task
+from burnish.presentation.settings.scorer_names import SCORERS
 from burnish.presentation.settings.sections import TaskSettings
 
 PROPERTY = settings(
@@ -187,7 +188,7 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
             "model: {target_temperature: '1e-1'}",
             "model.target_temperature: must be a number or null, not text: write it without quotes",
         ),
-        ("model: {max_token: 5}", "model.max_token: unknown key: did you mean model.target_max_tokens?"),
+        ("model: {target_max_token: 5}", "model.target_max_token: unknown key: did you mean model.target_max_tokens?"),
         ("token: 5", "token: a secret has no place here: set the environment variable OPENAI_API_KEY"),
         (
             "evaluation: {gate_mixed_weight: '.5'}",
@@ -251,8 +252,16 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
             "optimizer.lr_scheduler: autonomous is no schedule: set optimizer.lr_control_mode to autonomous",
         ),
         (
-            "env: {scorer: llm_judge}",
-            "env.scorer: llm_judge is not supported yet: use exact_match, f1, contains, numeric or python",
+            "env: {scorer: exactmatch}",
+            f"env.scorer: must be {listed(SCORERS)}, not exactmatch: did you mean exact_match?",
+        ),
+        (
+            "env: {scorer: f1, field_weights: {a: 1}}",
+            "env.field_weights: has no effect with env.scorer f1: set env.scorer to json_match, or remove it",
+        ),
+        (
+            "env: {scorer: json_match, field_weights: {a: -1}}",
+            "env.field_weights.a: must be at least 0.0, not -1",
         ),
         # prices
         ("budget: {prices: 3}", "budget.prices: must be a section of keys, not 3"),

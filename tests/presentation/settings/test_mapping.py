@@ -33,6 +33,7 @@ FIXED = {
 CHOICES: dict[str, list[Scalar]] = {
     "model.target_backend": ["openai_chat", "openai_compatible", "simulated"],
     "model.optimizer_backend": ["openai_chat", "openai_compatible", "simulated"],
+    "model.judge_backend": [None, "openai_chat", "openai_compatible", "simulated"],
     "model.target_reasoning_effort": [None, "none", "low", "max"],
     "model.optimizer_reasoning_effort": [None, "minimal", "high"],
     "optimizer.lr_scheduler": ["constant", "linear", "cosine"],
@@ -44,7 +45,7 @@ CHOICES: dict[str, list[Scalar]] = {
     "optimizer.skill_aware_appendix_source": ["both", "failure_only"],
     "gradient.trajectory_view": ["full", "paper"],
     "env.split_ratio": ["2:1:7", "1:1:1", "8:1:999999"],
-    "env.scorer": ["exact_match", "f1", "contains", "numeric"],
+    "env.scorer": ["exact_match", "f1", "contains", "regex", "numeric", "anls"],
     "env.scorer_function": [None],
     "env.name": ["", "ticket-routing", "7", "null", "1e5"],
 }
@@ -62,6 +63,9 @@ PRICES: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
     st.sampled_from(["gpt-4.1", "yes", "org/model:7b", '"', "a, b: {c}", "é"]),
     st.builds(price, DOLLARS, DOLLARS),
     max_size=3,
+)
+FIELDS: st.SearchStrategy[dict[str, Value]] = st.dictionaries(
+    st.sampled_from(["id", "question", "answer"]), st.sampled_from(["q", "yes", "a b"]), max_size=3
 )
 RANGES: dict[str, st.SearchStrategy[Value]] = {
     **{key: st.sampled_from(choices) for key, choices in CHOICES.items()},
@@ -103,6 +107,16 @@ RANGES: dict[str, st.SearchStrategy[Value]] = {
     "evaluation.max_error_rate": SHARES,
     "evaluation.repeats": POSITIVE,
     "evaluation.block_size": POSITIVE,
+    "env.field_weights": st.just({}),
+    "env.judge_rubric": st.just(""),
+    "env.judge_repeats": st.integers(1, 100),
+    "env.judge_pass_mark": SHARES,
+    "model.judge": st.none() | st.sampled_from(["m", "yes", "org/model:7b", "3.5"]),
+    "model.judge_temperature": st.none() | st.floats(0, 2),
+    "model.judge_max_tokens": POSITIVE,
+    "env.task": st.none() | TEXTS,
+    "env.fields": FIELDS,
+    "env.check_near_duplicates": SHARES,
     "env.skill_init": TEXTS,
     "env.split_dir": TEXTS,
     "env.data_path": TEXTS,

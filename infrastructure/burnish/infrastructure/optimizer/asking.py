@@ -1,4 +1,4 @@
-"""Asking a model for JSON of a schema, with one repair round: how every role of the optimizer asks."""
+"""Asking a model for JSON of a schema, with one repair round: how every role of the optimizer asks, and a judge."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ async def ask(model: ChatModel, question: Question[Answer]) -> Answer:
         raise PortError(ErrorCode.UNREADABLE_PATCH) from error
 
 
-def most_tokens(question: Question[object]) -> tuple[UsageNote, ...]:
+def most_tokens(question: Question[object], role: str = ROLE) -> tuple[UsageNote, ...]:
     """The most tokens that asking it can use, the repair round included."""
     request = question.request
     longest = "\U0001f642" * (_SHOWN_ANSWER_TOKENS * CHARACTERS_A_TOKEN)  # four bytes each; a cut answer has fewer
     again = replace(request, user=request.user + _complaint(longest, longest))
-    return (*most_usage(request, ROLE), *most_usage(again, ROLE))
+    return (*most_usage(request, role), *most_usage(again, role))
 
 
 async def _complete(model: ChatModel, request: ChatRequest) -> str:

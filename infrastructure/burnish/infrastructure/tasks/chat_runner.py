@@ -16,7 +16,7 @@ from burnish.infrastructure.models.metered import most_usage
 from burnish.infrastructure.tasks.items import Item, item_json
 from burnish.infrastructure.tasks.prompt_template import PromptTemplate
 from burnish.infrastructure.tasks.refusals import DataError, shown
-from burnish.infrastructure.tasks.scoring import Score, Scorer
+from burnish.infrastructure.tasks.scoring import JudgeFailedError, JudgingScorer, Score, Scorer
 from burnish.infrastructure.tasks.splits import Splits
 
 _RUNNER_VERSION = 1
@@ -31,9 +31,9 @@ class ChatTaskRunner:
 
     The system prompt is the skill and then, after a blank line, the answer instruction, if there is one; it is the same
     for every item, so that servers can reuse its prefix. The user message is the template with the item's fields. A call
-    that the model failed is a rollout with the model's code as `error`. An answer has at most `max_tokens`; None: as many
-    as the model's own settings allow. Without `shows_reference` no reason of a failure tells the expected answer. Raises
-    DataError when the template is none, or when an item lacks a field of it or cannot be judged by the scorer.
+    that the model, or a judge, failed is a rollout with its code as `error`. An answer has at most `max_tokens`; None: as
+    many as the model's own settings allow. Without `shows_reference` no reason of a failure tells the expected answer.
+    Raises DataError when the template is none, or when an item lacks a field of it or cannot be judged by the scorer.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ChatTaskRunner:
         *,
         splits: Splits,
         model: ChatModel,
-        scorer: Scorer,
+        scorer: Scorer | JudgingScorer,
         template: str = "{question}",
         answer_instruction: str = "",
         max_tokens: int | None = None,
@@ -98,8 +98,11 @@ class ChatTaskRunner:
         """The most tokens `run` can use; None when nothing limits the answers. Raises PortError as `run` does."""
         if self._max_tokens is None:
             return None
-        requests = [self._request(skill, item, batch) for item in self._asked(batch)]
-        return [note for request in requests for note in most_usage(request, _ROLE)]
+        items = self._asked(batch)
+        notes = [note for item in items for note in most_usage(self._request(skill, item, batch), _ROLE)]
+        if isinstance(self._scorer, JudgingScorer):
+            notes += [note for item in items for note in self._scorer.usage_at_most(item)]
+        return notes
 
     def request(self, skill: str, batch: RolloutBatch, item_id: str) -> ChatRequest:
         """What the model is asked about an item of the batch's split. Raises LookupError when the split does not have it."""
@@ -143,7 +146,10 @@ class ChatTaskRunner:
         except ChatError as error:
             return Rollout(item.item_id, hard=0.0, soft=0.0, task_type=item.task_type, error=error.code.value)
         prediction = self._scorer.extract(answer.text)
-        score = await self._score(prediction, item)
+        try:
+            score = await self._score(prediction, item)
+        except JudgeFailedError as error:
+            return Rollout(item.item_id, hard=0.0, soft=0.0, task_type=item.task_type, error=error.code)
         return Rollout(
             item.item_id,
             hard=score.hard,
@@ -155,10 +161,13 @@ class ChatTaskRunner:
         )
 
     async def _score(self, prediction: str, item: Item) -> Score:
+        scorer = self._scorer
+        if isinstance(scorer, JudgingScorer):
+            return await scorer.judge(prediction, item)
         try:
-            if self._scorer.is_blocking:
-                return await asyncio.to_thread(self._scorer, prediction, item)
-            return self._scorer(prediction, item)
+            if scorer.is_blocking:
+                return await asyncio.to_thread(scorer, prediction, item)
+            return scorer(prediction, item)
         except (Exception, SystemExit) as error:  # a task's own code may raise anything
             raise PortError(ErrorCode.ROLLOUT_INVALID_SCORE, item.item_id) from error
 

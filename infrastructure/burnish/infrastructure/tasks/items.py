@@ -1,27 +1,23 @@
-"""Items: what a task asks and what counts as right, read from JSON and JSON Lines files."""
+"""Items: what a task asks and what counts as right, made from records of any source, one by one."""
 
 from __future__ import annotations
 
-import codecs
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from burnish.domain.rollouts import MAX_ITEM_ID_CHARACTERS, is_item_id
-from burnish.infrastructure.tasks.refusals import DataError, RefusalError, at, shown, shown_path, unreadable
-from burnish.infrastructure.tasks.strict_json import check, decode, parse
+from burnish.infrastructure.tasks.refusals import DataError, RefusalError, shown
+from burnish.infrastructure.tasks.strict_json import check
 
-__all__ = ["MAX_FILE_BYTES", "MAX_LINE_BYTES", "DataError", "Item", "item_json", "parse_items", "read_items"]
+__all__ = ["KNOWN_FIELDS", "Collected", "DataError", "Item", "ItemRules", "item_json"]
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
-MAX_LINE_BYTES = 1024 * 1024
-"""The most bytes of a line of a .jsonl file, and of an item of a .json file."""
+KNOWN_FIELDS = ("id", "question", "answer", "answers", "task_type")
+"""What a record's fields are called, unless `ItemRules.fields` says otherwise."""
 
-_KNOWN_FIELDS = ("id", "question", "answer", "answers", "task_type")
-_LINES_REMEDY = "write one JSON object a line"
-_DOCUMENT_REMEDY = "write an array of objects, or name the file .jsonl when it holds one object a line"
+_ID_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +34,25 @@ class Item:
     extra: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
 
 
-def read_items(path: Path, *, needs_answers: bool = True) -> tuple[Item, ...]:
-    """The items of a .json or .jsonl file, in its order; none for an empty .jsonl file or array.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRules:
+    """How records become items.
 
-    Raises DataError as `parse_items` does, and when the file cannot be read.
+    `fields` tells by our name (one of `KNOWN_FIELDS`) what a field is called in the data. Without `needs_answers`, for
+    scorers that know what is right, an item may go without. With `takes_json` an answer may be a JSON object or array too,
+    and is kept as JSON text.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
-    return parse_items(data, path, needs_answers=needs_answers)
+
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    needs_answers: bool = True
+    takes_json: bool = False
+
+    def name_of(self, known: str) -> str:
+        """What the field is called in the data."""
+        return self.fields.get(known, known)
 
 
-def parse_items(data: bytes, path: Path, *, needs_answers: bool = True) -> tuple[Item, ...]:
-    """The items in the bytes of a file; `path` names it in messages, and its ending says how to read it.
-
-    `.jsonl` holds one object a line (blank lines are skipped), `.json` an array of objects or `{"data": [...]}`. An object
-    has `id` (a text or an integer), `question` (a text, not blank), either `answer` (a text or a number) or `answers` (a
-    list of them), and perhaps `task_type`; a field that is null counts as missing. A number becomes the text Python
-    writes for it: where its form matters ("5.00"), write the answer as a text. Without `needs_answers`, for scorers that
-    know what is right, an item may go without. Raises DataError about the first thing that is wrong.
-    """
-    name = shown_path(path)
-    parse_file = {".jsonl": _parse_lines, ".json": _parse_document}.get(path.suffix.lower())
-    if parse_file is None:
-        raise DataError(f"{name}: not a .json or .jsonl file; convert it, or correct its ending")
-    if len(data) > MAX_FILE_BYTES:
-        raise DataError(f"{name}: larger than 256 MiB; split it into several files")
-    collected = _Collected(needs_answers=needs_answers)
-    try:
-        parse_file(data.removeprefix(codecs.BOM_UTF8), collected)
-    except RefusalError as refusal:
-        raise DataError(f"{' '.join(filter(None, (name, refusal.place)))}: {refusal.what}") from None
-    return tuple(collected.items)
+DEFAULT_RULES = ItemRules()
 
 
 def item_json(item: Item) -> str:
@@ -86,112 +67,130 @@ def item_json(item: Item) -> str:
 
 
 @dataclass(slots=True)
-class _Collected:
-    """The items read so far, and where each id stands."""
+class Collected:
+    """The items read so far, and where each id stands.
 
-    needs_answers: bool
+    An item without an id gets one from its contents, so that it stays the same wherever the item stands.
+    """
+
+    rules: ItemRules = DEFAULT_RULES
     items: list[Item] = field(default_factory=list[Item])
     places: dict[str, str] = field(default_factory=dict[str, str])
 
-    def add(self, value: object, place: str) -> None:
-        item = _item(value, needs_answers=self.needs_answers)
+    def add(self, value: object, place: str, *, default_id: str = "") -> None:
+        """Make an item of a record that is JSON; `place` says where it stands. Raises RefusalError for one that is none."""
+        item = _item(value, self.rules, default_id)
+        has_id = bool(item.item_id)
+        if not has_id:
+            digest = hashlib.sha256(item_json(item).encode()).hexdigest()
+            item = replace(item, item_id=f"item-{digest[:_ID_DIGITS]}")
         if item.item_id in self.places:
             earlier = self.places[item.item_id]
-            raise RefusalError(f"the id {shown(item.item_id)} stands in {earlier} already; give every item its own id")
+            if has_id:
+                raise RefusalError(
+                    f"the id {shown(item.item_id)} stands in {earlier} already; give every item its own id"
+                )
+            raise RefusalError(
+                f"the same item without an id stands in {earlier} already; remove it, or give both an id"
+            )
         self.places[item.item_id] = place
         self.items.append(item)
 
 
-def _parse_lines(data: bytes, collected: _Collected) -> None:
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        place = f"line {number}"
-        with at(place):
-            if len(line) > MAX_LINE_BYTES:
-                raise RefusalError("longer than 1 MiB; shorten the item")
-            text = decode(line)
-            if text.strip():
-                collected.add(parse(text, _LINES_REMEDY), place)
-
-
-def _parse_document(data: bytes, collected: _Collected) -> None:
-    document = parse(decode(data), _DOCUMENT_REMEDY)
-    if isinstance(document, dict):
-        document = cast("dict[str, object]", document).get("data")
-    if not isinstance(document, list):
-        check(document)
-        raise RefusalError(f'neither an array nor an object with an array "data"; {_DOCUMENT_REMEDY}')
-    for number, value in enumerate(cast("list[object]", document), start=1):
-        place = f"item {number}"
-        with at(place):
-            collected.add(value, place)
-            if len(data) > MAX_LINE_BYTES and len(json.dumps(value, ensure_ascii=False).encode()) > MAX_LINE_BYTES:
-                raise RefusalError("longer than 1 MiB; shorten the item")
-
-
-def _item(value: object, *, needs_answers: bool) -> Item:
+def _item(value: object, rules: ItemRules, default_id: str) -> Item:
     check(value)
     if not isinstance(value, dict):
         raise RefusalError('not a JSON object; write {"id": …, "question": …, "answer": …}')
     record = cast("dict[str, object]", value)
+    taken = {*KNOWN_FIELDS, *rules.fields.values()}
+    read = _Record({known: record.get(rules.name_of(known)) for known in KNOWN_FIELDS}, rules)
     return Item(
-        item_id=_id(record.get("id")),
-        question=_question(record.get("question")),
-        answers=_answers(record.get("answer"), record.get("answers"), needs_answers=needs_answers),
-        task_type=_task_type(record.get("task_type")),
-        extra={name: value for name, value in record.items() if name not in _KNOWN_FIELDS},
+        item_id=read.id(default_id),
+        question=read.question(),
+        answers=read.answers(),
+        task_type=read.task_type(),
+        extra={name: value for name, value in record.items() if name not in taken},
     )
 
 
-def _id(value: object) -> str:
-    if value is None:
-        raise RefusalError('"id" is missing; give every item its own')
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise RefusalError('"id" is neither a text nor an integer; write it as a text')
-    text = str(value)
-    if not text.strip():
-        raise RefusalError('"id" is blank; give every item its own')
-    if len(text) > MAX_ITEM_ID_CHARACTERS:
-        raise RefusalError(f'"id" is longer than {MAX_ITEM_ID_CHARACTERS} characters; shorten it')
-    if not is_item_id(text):
-        raise RefusalError(f'"id" {shown(text)} holds a control character; remove it')
-    return text
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The known fields of a record; a field that is null counts as missing."""
 
+    values: Mapping[str, object]
+    rules: ItemRules
 
-def _question(value: object) -> str:
-    if value is None:
-        raise RefusalError('"question" is missing; write what the agent is asked')
-    if not isinstance(value, str):
-        raise RefusalError('"question" is not a text; put it in quotation marks')
-    if not value.strip():
-        raise RefusalError('"question" is blank; write what the agent is asked')
-    return value
+    def id(self, default: str) -> str:
+        """The id; `default`, which may be empty, when the record has none."""
+        name, value = self._named("id"), self.values["id"]
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise RefusalError(f"{name} is neither a text nor an integer; write it as a text")
+        text = str(value)
+        if not text.strip():
+            raise RefusalError(f"{name} is blank; give every item its own, or none at all")
+        if len(text) > MAX_ITEM_ID_CHARACTERS:
+            raise RefusalError(f"{name} is longer than {MAX_ITEM_ID_CHARACTERS} characters; shorten it")
+        if not is_item_id(text):
+            raise RefusalError(f"{name} {shown(text)} holds a control character; remove it")
+        if text[0] in "/\\~" or {".", ".."}.intersection(text.replace("\\", "/").split("/")):
+            raise RefusalError(
+                f"{name} {shown(text)} reads like a path out of a folder; write it without / and . there"
+            )
+        return text
 
+    def question(self) -> str:
+        """The question."""
+        name, value = self._named("question"), self.values["question"]
+        if value is None:
+            raise RefusalError(f"{name} is missing; write what the agent is asked{self._or_map('question')}")
+        if not isinstance(value, str):
+            raise RefusalError(f"{name} is not a text; put it in quotation marks")
+        if not value.strip():
+            raise RefusalError(f"{name} is blank; write what the agent is asked")
+        return value
 
-def _answers(single: object, several: object, *, needs_answers: bool) -> tuple[str, ...]:
-    if single is not None and several is not None:
-        raise RefusalError('both "answer" and "answers" are given; keep one of them')
-    if single is not None:
-        return (_answer(single, '"answer" is'),)
-    if several is None:
-        if needs_answers:
-            raise RefusalError('"answer" is missing; write the right answer, or a list of them as "answers"')
-        return ()
-    if not isinstance(several, list):
-        raise RefusalError('"answers" is not a list; write one, or a single answer as "answer"')
-    if needs_answers and not several:
-        raise RefusalError('"answers" is empty; write at least one right answer')
-    return tuple(_answer(each, '"answers" holds') for each in cast("list[object]", several))
+    def answers(self) -> tuple[str, ...]:
+        """The right answers."""
+        one, many = self._named("answer"), self._named("answers")
+        single, several = self.values["answer"], self.values["answers"]
+        if single is not None and several is not None:
+            raise RefusalError(f"both {one} and {many} are given; keep one of them")
+        if single is not None:
+            return (self._answer(single, f"{one} is"),)
+        if several is None:
+            if self.rules.needs_answers:
+                remedy = f"write the right answer, or a list of them as {many}{self._or_map('answer')}"
+                raise RefusalError(f"{one} is missing; {remedy}")
+            return ()
+        if not isinstance(several, list):
+            raise RefusalError(f"{many} is not a list; write one, or a single answer as {one}")
+        if self.rules.needs_answers and not several:
+            raise RefusalError(f"{many} is empty; write at least one right answer")
+        return tuple(self._answer(each, f"{many} holds") for each in cast("list[object]", several))
 
+    def task_type(self) -> str:
+        """What kind of item it is; empty when nothing says."""
+        value = self.values["task_type"]
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise RefusalError(f"{self._named('task_type')} is not a text; put it in quotation marks, or leave it out")
+        return value
 
-def _answer(value: object, subject: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise RefusalError(f"{subject} something that is neither a text nor a number; write it as a text")
-    return str(value)
+    def _answer(self, value: object, subject: str) -> str:
+        if self.rules.takes_json and isinstance(value, dict | list):
+            return json.dumps(value, ensure_ascii=False)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise RefusalError(f"{subject} something that is neither a text nor a number; write it as a text")
+        return str(value)
 
+    def _named(self, known: str) -> str:
+        name = self.rules.name_of(known)
+        return f'"{known}"' if name == known else f"{shown(name)} (env.fields: {known})"
 
-def _task_type(value: object) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise RefusalError('"task_type" is not a text; put it in quotation marks, or leave it out')
-    return value
+    def _or_map(self, known: str) -> str:
+        if known in self.rules.fields:
+            return ", or correct env.fields"
+        return ", or name its field in env.fields" if known == "question" else ""

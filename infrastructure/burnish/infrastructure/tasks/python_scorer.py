@@ -50,11 +50,20 @@ class PythonScorer:
             function = cast("object", operator.attrgetter(attribute)(module))
         except AttributeError:
             raise DataError(f"scorer {shown(name)}: the module has no such callable; correct the name") from None
+        return cls._checked(name, function, module)
+
+    @classmethod
+    def of(cls, name: str, function: object) -> PythonScorer:
+        """A function that somebody has imported; `source_hash` covers its module. Raises DataError when it is none."""
+        return cls._checked(name, function, sys.modules.get(getattr(function, "__module__", None) or ""))
+
+    @classmethod
+    def _checked(cls, name: str, function: object, module: ModuleType | None) -> PythonScorer:
         if not callable(function) or isinstance(function, type):
             raise DataError(f"scorer {shown(name)}: not a function; name one that takes a prediction and an item")
         if inspect.iscoroutinefunction(function):
             raise DataError(f"scorer {shown(name)}: an async function; write it with def, it is called in a thread")
-        return cls(name, _source_hash(module), function)
+        return cls(name, "" if module is None else _source_hash(module), function)
 
     @property
     def fingerprint(self) -> str:

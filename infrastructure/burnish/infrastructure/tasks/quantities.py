@@ -6,6 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
+from burnish.infrastructure.tasks.units import unit_beside
+
 _SCALE_WORDS = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SCALE_LETTERS = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "B": 1e9, "bn": 1e9, "T": 1e12, "tn": 1e12}
 
@@ -37,13 +39,18 @@ _SPELLINGS = (("{,}", ","), ("\\%", "%"), ("\\$", "$"), ("\\times", "×"), ("\\c
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and whether it is a percentage: 50 % is `Quantity(50.0, is_percentage=True)`, never 0.5."""
+    """A number, its unit, and whether it is a percentage: 50 % is `Quantity(50.0, is_percentage=True)`, never 0.5.
+
+    `unit` is empty for a number beside which none stands that is known.
+    """
 
     value: float
     is_percentage: bool
+    unit: str = ""
 
     def __str__(self) -> str:
-        return f"{self.value:.15g}{' %' if self.is_percentage else ''}"
+        unit = "%" if self.is_percentage else self.unit
+        return f"{self.value:.15g}{unit and f' {unit}'}"
 
 
 def last_quantity(text: str) -> Quantity | None:
@@ -51,13 +58,16 @@ def last_quantity(text: str) -> Quantity | None:
 
     Understood: signs, a decimal point, thousands set apart by commas, apostrophes or narrow spaces ("1,234.5"; a decimal
     comma is not understood), exponents and powers ("1.5e6", "1.5 × 10^6", "10⁶"), fractions ("3/4"), scales ("5 million",
-    "5M"), percentages ("5 %", "5 percent"). Currencies and other units are ignored. No numbers: digits inside words
-    ("B12"), dates with slashes.
+    "5M"), percentages ("5 %", "5 percent"), currencies ("€ 5") and units behind the number ("5 km"). No numbers: digits
+    inside words ("B12"), dates with slashes.
     """
-    for match in reversed(list(_QUANTITY.finditer(_plain(text)))):
+    plain = _plain(text)
+    for match in reversed(list(_QUANTITY.finditer(plain))):
         value = _value(match)
         if value is not None and math.isfinite(value):
-            return Quantity(value, is_percentage=match["percent"] is not None)
+            if match["percent"] is not None:
+                return Quantity(value, is_percentage=True)
+            return Quantity(value, is_percentage=False, unit=unit_beside(plain, match.start("digits"), match.end()))
     return None
 
 

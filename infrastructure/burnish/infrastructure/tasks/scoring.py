@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from burnish.application.usage import UsageNote
 from burnish.infrastructure.tasks.items import Item
 
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
@@ -25,6 +27,7 @@ class Score:
     reason_without_answer: str = ""
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Judges an agent's answer to an item; the same answer to the same item always gets the same score."""
 
@@ -48,6 +51,40 @@ class Scorer(Protocol):
 
     def __call__(self, prediction: str, item: Item, /) -> Score:
         """The score of the prediction; it is passed on as it is, even outside of [0, 1]. May raise anything."""
+        ...
+
+
+class JudgeFailedError(Exception):
+    """A judge that gave no grade: the answer stays without a score. `code` is the rollout's error."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@runtime_checkable
+class JudgingScorer(Protocol):
+    """Judges an agent's answer by asking somebody, a model for example."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same answer could be scored differently."""
+        ...
+
+    def problem(self, item: Item, /) -> str:
+        """Why this scorer cannot judge the item, and the remedy, in one line; empty when it can."""
+        ...
+
+    def extract(self, answer: str, /) -> str:
+        """The prediction: what of the agent's whole answer is judged."""
+        ...
+
+    async def judge(self, prediction: str, item: Item, /) -> Score:
+        """The score of the prediction. Raises JudgeFailedError when there is none."""
+        ...
+
+    def usage_at_most(self, item: Item, /) -> Sequence[UsageNote]:
+        """The most tokens that judging any answer to the item can use."""
         ...
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from burnish.domain.rollouts import SPLITS, TEST, TRAIN, VALIDATION
-from burnish.infrastructure.tasks.items import Item, read_items
+from burnish.infrastructure.tasks.item_files import ENDINGS, is_data_file, read_items
+from burnish.infrastructure.tasks.items import DEFAULT_RULES, Item, ItemRules
 from burnish.infrastructure.tasks.refusals import DataError, shown, shown_path, unreadable
 
 DEFAULT_RATIO = "2:1:7"
 """System B's shares of train, val and test."""
 
 _SHARE = re.compile(r"[1-9][0-9]{0,5}")
-_ENDINGS = (".json", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,54 +54,81 @@ class SplitCounts:
     test: int
 
 
-def read_split_folder(folder: Path, *, needs_test: bool = False, needs_answers: bool = True) -> Splits:
+def read_split_folder(folder: Path, rules: ItemRules = DEFAULT_RULES, *, needs_test: bool = False) -> Splits:
     """The splits of a folder that holds train/, val/ and perhaps test/.
 
-    Each has one or more .json or .jsonl files, read in the order of their names (system B reads the first only); hidden
-    ones are skipped. Instead of a folder train/ there may be one file train.jsonl or train.json. Raises DataError about
-    files as `read_items`, about an id that occurs twice, and when train, val or, with `needs_test`, test has no items.
+    Each has one or more data files, read as those of `read_item_folder`. Instead of a folder train/ there may be one file
+    train.jsonl, train.csv and so on. Raises DataError about files as `read_items`, about an id that occurs twice, and when
+    train, val or, with `needs_test`, test has no items.
     """
     name = shown_path(folder)
     try:
         if not folder.is_dir():
             raise DataError(f"{name}: not a folder; name the one that holds train/, val/ and test/")
-        items = {split: _read_split(folder, split, needs_answers=needs_answers) for split in SPLITS}
+        items = {split: _read_split(folder, split, rules) for split in SPLITS}
     except OSError as error:
         raise unreadable(folder, error) from None
+    return checked_splits(name, items, needs_test=needs_test)
+
+
+def checked_splits(name: str, items: Mapping[str, tuple[Item, ...]], *, needs_test: bool) -> Splits:
+    """The splits of the items by split; `name` is where they come from.
+
+    Raises DataError when a split that is needed has none, and about an id in two splits.
+    """
     for split in SPLITS:
         if not items[split] and (split != TEST or needs_test):
             raise DataError(
-                f"{name}: the split {split} has no items; put a .jsonl or .json file of items into {split}/"
+                f"{name}: the split {split} has no items; put a data file ({', '.join(ENDINGS)}) into {split}/"
             )
     _refuse_shared_ids(name, items)
     return Splits(items[TRAIN], items[VALIDATION], items[TEST])
 
 
 def read_split_file(
-    path: Path, *, seed: int, ratio: str = DEFAULT_RATIO, needs_test: bool = False, needs_answers: bool = True
+    path: Path,
+    rules: ItemRules = DEFAULT_RULES,
+    *,
+    seed: int,
+    ratio: str = DEFAULT_RATIO,
+    needs_test: bool = False,
 ) -> Splits:
-    """The items of one file, shuffled with the seed and dealt out by the ratio of train, val and test.
+    """The items of one file, or of a folder of files, dealt out by the ratio.
 
-    Raises DataError about the file as `read_items`, about the ratio, and when train, val or, with `needs_test`, test
-    would have no items: that happens to val in a file of up to five items at 2:1:7.
+    Raises DataError about files as `read_items`, and as `deal` does.
+    """
+    try:
+        items = read_item_folder(path, rules) if path.is_dir() else read_items(path, rules)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    return deal(items, shown_path(path), seed=seed, ratio=ratio, needs_test=needs_test)
+
+
+def deal(
+    items: Sequence[Item], name: str, *, seed: int, ratio: str = DEFAULT_RATIO, needs_test: bool = False
+) -> Splits:
+    """The items shuffled with the seed and dealt out by the ratio of train, val and test; `name` is where they come from.
+
+    Raises DataError about the ratio, and when train, val or, with `needs_test`, test would have no items: that happens to
+    val with up to five items at 2:1:7.
     """
     shares = parse_ratio(ratio)
-    items = list(read_items(path, needs_answers=needs_answers))
     if not items:
-        raise DataError(f"{shown_path(path)}: holds no items; write some into it")
-    random.Random(seed).shuffle(items)  # noqa: S311 - a seeded plan, not a secret
-    counts = split_counts(len(items), shares)
+        raise DataError(f"{name}: holds no items; write some into it")
+    shuffled = list(items)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 - a seeded plan, not a secret
+    counts = split_counts(len(shuffled), shares)
     for split, count in ((TRAIN, counts.train), (VALIDATION, counts.val), (TEST, counts.test)):
         if count == 0 and (split != TEST or needs_test):
             raise DataError(
-                f"{shown_path(path)}: with {len(items)} items and the ratio {shown(ratio)}, the split {split} has none; "
+                f"{name}: with {len(shuffled)} items and the ratio {shown(ratio)}, the split {split} has none; "
                 f"add items, or give {split} a larger share"
             )
     validation_end = counts.train + counts.val
     return Splits(
-        train=tuple(items[: counts.train]),
-        val=tuple(items[counts.train : validation_end]),
-        test=tuple(items[validation_end:]),
+        train=tuple(shuffled[: counts.train]),
+        val=tuple(shuffled[counts.train : validation_end]),
+        test=tuple(shuffled[validation_end:]),
     )
 
 
@@ -140,16 +167,33 @@ def first(items: tuple[Item, ...], count: int) -> tuple[Item, ...]:
     return items[:count] if count else items
 
 
-def _read_split(folder: Path, split: str, *, needs_answers: bool) -> tuple[Item, ...]:
-    places = [folder / split, *(folder / f"{split}{ending}" for ending in _ENDINGS)]
+def read_item_folder(folder: Path, rules: ItemRules = DEFAULT_RULES) -> tuple[Item, ...]:
+    """The items of the folder's data files, in the order of their names (system B reads the first only).
+
+    Hidden files and inner folders are skipped; a .json file may hold a single item, whose id is the file's name unless it
+    has one. Raises DataError as `read_items`, and about an id that occurs twice; OSError when the folder cannot be read.
+    """
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return _read_files([entry for entry in entries if is_data_file(entry)], rules, one_a_file=True)
+
+
+def _read_split(folder: Path, split: str, rules: ItemRules) -> tuple[Item, ...]:
+    places = [folder / split, *(folder / f"{split}{ending}" for ending in ENDINGS)]
     found = [place for place in places if place.exists()]
     if len(found) > 1:
         names = " and ".join(place.name for place in found)
         raise DataError(f"{shown_path(folder)}: the split {split} is given twice, as {names}; keep one of them")
+    if not found:
+        return ()
+    (place,) = found
+    return read_item_folder(place, rules) if place.is_dir() else _read_files([place], rules, one_a_file=False)
+
+
+def _read_files(files: Sequence[Path], rules: ItemRules, *, one_a_file: bool) -> tuple[Item, ...]:
     items: list[Item] = []
     homes: dict[str, str] = {}
-    for file in _data_files(found[0]) if found else ():
-        for item in read_items(file, needs_answers=needs_answers):
+    for file in files:
+        for item in read_items(file, rules, one_a_file=one_a_file):
             if item.item_id in homes:
                 raise DataError(
                     f"{shown_path(file)}: the id {shown(item.item_id)} stands in {homes[item.item_id]} already; "
@@ -158,13 +202,6 @@ def _read_split(folder: Path, split: str, *, needs_answers: bool) -> tuple[Item,
             homes[item.item_id] = shown_path(Path(file.name))
             items.append(item)
     return tuple(items)
-
-
-def _data_files(place: Path) -> list[Path]:
-    if not place.is_dir():
-        return [place]
-    entries = sorted(place.iterdir(), key=lambda entry: entry.name)
-    return [entry for entry in entries if entry.suffix.lower() in _ENDINGS and not entry.name.startswith(".")]
 
 
 def _refuse_shared_ids(name: str, items: Mapping[str, tuple[Item, ...]]) -> None:

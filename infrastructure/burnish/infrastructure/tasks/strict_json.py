@@ -12,6 +12,9 @@ from burnish.infrastructure.tasks.refusals import RefusalError, shown
 MAX_DEPTH = 64
 """How many objects and arrays may stand inside each other, the checked value itself included."""
 
+MAX_ITEM_BYTES = 1024 * 1024
+"""The longest item: a line of a .jsonl file, an object of a .json file, a row of a table."""
+
 _MAX_INTEGER_CHARACTERS = 400
 _TOO_LARGE = "a number is too large; write it as a text"
 _TOO_DEEP = f"more than {MAX_DEPTH} objects and arrays stand inside each other; make the item flatter"

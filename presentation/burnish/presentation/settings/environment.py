@@ -21,7 +21,7 @@ OPENAI_MODEL = "gpt-5.5"
 NO_KEY = "sk-no-key-required"
 """What a server that wants no key is given; never a secret."""
 
-_PREFIXES = ("", "TARGET_", "OPTIMIZER_")
+_PREFIXES = ("", "TARGET_", "OPTIMIZER_", "JUDGE_")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 _OTHERS = ("OPENAI_BASE_URL", "OPENAI_COMPATIBLE_BASE_URL", "OPENAI_COMPATIBLE_MODEL")
 _SECRETS = frozenset(map("".join, product(_PREFIXES, _KEYS)))
@@ -37,6 +37,8 @@ class Role(StrEnum):
 
     TARGET = "target"
     OPTIMIZER = "optimizer"
+    JUDGE = "judge"
+    """Of the scorer llm_judge."""
 
 
 ApiBackend = Literal["openai_chat", "openai_compatible"]
@@ -68,7 +70,7 @@ class Environment:
     dotenv: Mapping[str, str] = field(repr=False)
 
     def find(self, role: Role, name: str) -> Found:
-        """The role's variable (`TARGET_` or `OPTIMIZER_` in front), else the one for both roles."""
+        """The role's variable (`TARGET_`, `OPTIMIZER_` or `JUDGE_` in front), else the one for all roles."""
         for candidate in (f"{role.value.upper()}_{name}", name):
             for source in (self.process, self.dotenv):
                 if value := source.get(candidate, "").strip():

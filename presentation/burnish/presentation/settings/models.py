@@ -17,10 +17,12 @@ def fill_models(loaded: LoadedTask, environment: Environment) -> LoadedTask:
     SettingsError for an unusable name.
     """
     model, sources, names = loaded.settings.model, dict(loaded.sources), dict[str, str]()
-    roles: tuple[tuple[Role, Backend, str | None], ...] = (
+    roles: list[tuple[Role, Backend, str | None]] = [
         (Role.TARGET, model.target_backend, model.target),
         (Role.OPTIMIZER, model.optimizer_backend, model.optimizer),
-    )
+    ]
+    if model.judge_backend is not None:  # without, it is the optimizer's
+        roles.append((Role.JUDGE, model.judge_backend, model.judge))
     for role, backend, name in roles:
         if backend == "simulated" or name is not None:
             continue

@@ -19,7 +19,7 @@ carried out, and may change.
 
 Keys and addresses come from the environment or a `.env` file beside the task, never from the task file:
 `OPENAI_API_KEY`, `OPENAI_BASE_URL` for the backend `openai_chat`, and `OPENAI_COMPATIBLE_BASE_URL`, `OPENAI_COMPATIBLE_API_KEY`,
-`OPENAI_COMPATIBLE_MODEL` for `openai_compatible`. With `TARGET_` or `OPTIMIZER_` in front they hold for one role.
+`OPENAI_COMPATIBLE_MODEL` for `openai_compatible`. With `TARGET_`, `OPTIMIZER_` or `JUDGE_` in front they hold for one role.
 
 This page is printed by `burnish config reference`.
 """

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from burnish.presentation.settings.errors import listed, shown
 from burnish.presentation.settings.fields import (
     MAX_COUNT,
     Count,
@@ -31,7 +32,10 @@ from burnish.presentation.settings.fields import (
     rule,
     rule_before,
 )
+from burnish.presentation.settings.scorer_names import DESCRIPTION as SCORER_DESCRIPTION
+from burnish.presentation.settings.scorer_names import bad_scorer
 
+ITEM_FIELDS = ("id", "question", "answer", "answers", "task_type")
 MAX_MODEL_NAME = 256
 MAX_TOKENS = 10**15
 
@@ -55,6 +59,15 @@ def _bad_ratio(ratio: str) -> str | None:
     return None
 
 
+def _bad_fields(fields: Mapping[str, str]) -> str | None:
+    for ours, theirs in fields.items():
+        if ours not in ITEM_FIELDS:
+            return f"{shown(ours, 40)} is no field of items: there are {listed(ITEM_FIELDS, 'and')}"
+        if not theirs.strip():
+            return f"{ours} has no name: write what the field is called in the data, or remove it"
+    return None
+
+
 def _bad_function(reference: str) -> str | None:
     module, colon, name = reference.partition(":")
     if not (colon and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
@@ -75,7 +88,6 @@ def _is_no_schedule(value: object) -> str | None:
 
 
 _BACKENDS = "openai_chat, openai_compatible or simulated"
-_SCORERS = "exact_match, f1, contains, numeric or python"
 _EFFORTS = "none, minimal, low, medium, high, xhigh or max; null: not sent"
 _SCHEDULES = "constant, linear or cosine"
 
@@ -117,6 +129,7 @@ Backend = Annotated[
 ModelName = Annotated[str, rule(bad_model_name)]
 Temperature = Annotated[float, Ge(0), Le(2)]
 Retries = Annotated[int, Ge(0), Le(20)]
+Weight = Annotated[float, Ge(0), Le(MAX_COUNT)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
@@ -164,6 +177,12 @@ class ModelSection(Section):
     optimizer_reasoning_effort: Effort | None = identity(None, _EFFORTS)
     optimizer_timeout_seconds: Seconds = operation(300.0, "longest wait for one answer")
     optimizer_max_retries: Retries = operation(5, "further attempts after a passing failure")
+    judge_backend: Backend | None = identity(None, "of scorer llm_judge, as target_backend; null: the optimizer's")
+    judge: ModelName | None = identity(None, "the judge's model; null: the optimizer's, or its backend's environment")
+    judge_temperature: Temperature | None = identity(
+        None, "how freely it grades, 0 to 2; null: the server's own setting"
+    )
+    judge_max_tokens: Positive = identity(1_024, "longest grade with its reason, in tokens")
     simulated: SimulatedSection = Field(default_factory=SimulatedSection)
 
 
@@ -267,19 +286,29 @@ class EnvSection(Section):
     """`env`: the task, its items, and how they are asked and scored. Paths are relative to the task file."""
 
     name: Annotated[str, rule(_bad_task_name)] = identity("", "the task's name; it begins the run folder's")
-    skill_init: Text = identity("", "file with the initial skill; empty: start without one")
+    skill_init: Text = identity("", "the initial skill: a file, or a folder with SKILL.md; empty: start without one")
     split_dir: Text = identity("", "folder with train/, val/ and test/")
-    data_path: Text = identity("", "file with all items, split by ratio")
+    data_path: Text = identity("", "file, or folder of files, with all items, split by ratio")
+    task: Text | None = identity(None, "an installed package's items (entry point of burnish.tasks); null: none")
+    fields: Annotated[Mapping[Text, Text], rule(_bad_fields)] = identity(
+        {}, "what fields are called in the data, as question: …, answer: …, id: …"
+    )
+    check_near_duplicates: Share = operation(
+        0.0, "refuse items of two splits that share this much of their words; 0: off"
+    )
     split_mode: Literal["ratio", "split_dir"] = identity(
         "ratio", "ratio or split_dir; null: split_dir when that is set, else ratio"
     )
     split_ratio: Annotated[str, rule(_bad_ratio)] = identity("2:1:7", "train:val:test")
     split_seed: Seed = identity(42, "decides which item goes where")
-    scorer: Annotated[
-        Literal["exact_match", "f1", "contains", "numeric", "python"],
-        planned("regex", "anls", "json_match", "llm_judge", instead=_SCORERS),
-    ] = identity("exact_match", _SCORERS)
+    scorer: Annotated[str, rule(bad_scorer)] = identity("exact_match", SCORER_DESCRIPTION)
     scorer_function: Annotated[str, rule(_bad_function)] | None = identity(None, "module:callable, for scorer python")
+    field_weights: Mapping[Text, Weight] = identity(
+        {}, "for json_match: weights by field; a field without one weighs 1"
+    )
+    judge_rubric: Text = identity("", "for llm_judge: what a good answer is; empty: what the reference answer says")
+    judge_repeats: Annotated[int, Ge(1), Le(100)] = identity(1, "for llm_judge: grades of an answer in each order")
+    judge_pass_mark: Share = identity(0.7, "for llm_judge: from this mean grade on, 0 to 1, an item is solved")
     prompt: Text = identity("{question}", "the user message, with the item's fields in braces")
     answer_instruction: Text | None = identity(None, "how to write the answer, added to the system prompt")
     show_reference: bool = identity(default=True, description="tell the optimizer a failed train item's right answer")
@@ -298,6 +327,22 @@ class EnvSection(Section):
         if mode == "split_dir" and info.data.get("split_dir") == "":
             raise ValueError("split_dir needs env.split_dir, the folder with train/, val/ and test/")
         return mode
+
+    @field_validator("field_weights")
+    @classmethod
+    def _goes_with_json(cls, weights: Mapping[str, float], info: ValidationInfo) -> Mapping[str, float]:
+        scorer = info.data.get("scorer")
+        if weights and scorer not in {"json_match", None}:
+            raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to json_match, or remove it")
+        return weights
+
+    @field_validator("judge_rubric")
+    @classmethod
+    def _goes_with_judge(cls, rubric: str, info: ValidationInfo) -> str:
+        scorer = info.data.get("scorer")
+        if rubric and scorer not in {"llm_judge", None}:
+            raise ValueError(f"has no effect with env.scorer {scorer}: set env.scorer to llm_judge, or remove it")
+        return rubric
 
     @field_validator("scorer_function")
     @classmethod
