@@ -73,11 +73,8 @@ class Scores:
 
 def answers(draw: st.DrawFn) -> list[Patch]:
     texts = st.sampled_from(["rule a", "rule b", "rule c", "rule d", "rule e"])
-    patch = st.builds(
-        lambda chosen, notes: replace(append(*chosen), notes=tuple(notes)),
-        st.lists(texts, max_size=2),
-        st.lists(texts, max_size=2),
-    )
+    some = st.lists(texts, max_size=2)
+    patch = st.tuples(some, some).map(lambda chosen: replace(append(*chosen[0]), notes=tuple(chosen[1])))
     return draw(st.lists(patch, max_size=16))
 
 

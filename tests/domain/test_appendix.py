@@ -35,7 +35,7 @@ pieces = st.sampled_from(
     ]
 )
 texts = st.lists(pieces | st.text(max_size=4), max_size=12).map("".join)
-noted = st.builds(lambda before, inner, after: f"{before}{START}{inner}{END}{after}", texts, texts, texts)
+noted = st.tuples(texts, texts, texts).map(lambda parts: f"{parts[0]}{START}{parts[1]}{END}{parts[2]}")
 documents = texts | noted | st.just(NOTED)
 notes = st.lists(texts, max_size=5)
 

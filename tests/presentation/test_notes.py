@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from ticket_server import EXAMPLE
@@ -39,7 +39,7 @@ def read(path: Path) -> Any:  # noqa: ANN401 - JSON of any form
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
-    return read(folder / "history.jsonl")
+    return cast("list[dict[str, Any]]", read(folder / "history.jsonl"))
 
 
 def test_a_simulated_run_notes_consolidates_and_is_the_same_again(made: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from burnish.application.optimizer_ports import (
     EpochSummary,
     Focus,
     MergeInput,
+    NotesInput,
     RankInput,
     RateInput,
     ReflectionInput,
@@ -373,3 +374,34 @@ def test_an_accuracy_out_of_range_is_refused(accuracy: float) -> None:
 
 def test_the_fingerprint_tells_the_accuracy() -> None:
     assert SimulatedCoach(KNOWLEDGE, accuracy=0.5).fingerprint != SimulatedCoach(KNOWLEDGE).fingerprint
+
+
+# Notes
+
+
+async def test_what_the_skill_would_have_prevented_is_noted_and_states_no_rule() -> None:
+    line = KNOWLEDGE.splitlines()[0]
+    assert rule_lines(line)
+    noted = await coached(skill=KNOWLEDGE)
+    assert 0 < len(noted) <= 2
+    assert not rule_lines("\n".join(f"- {note}" for note in noted))
+    assert await coached(skill="") == ()
+    assert await coached(skill=KNOWLEDGE, wants_notes=False) == ()
+
+
+async def coached(*, skill: str, wants_notes: bool = True) -> tuple[str, ...]:
+    """The notes of an analyst who is shown a failure for each word."""
+    rollouts = tuple(Rollout(word, 0.0, 0.0, trajectory=f"[user]\nA {word} here.\n\n[agent]\nNo") for word in WORDS)
+    reflection = ReflectionInput(
+        current_skill=skill, rollouts=rollouts, focus=Focus.FAILURES, edit_budget=1, wants_notes=wants_notes
+    )
+    return (await chat_optimizer(SimulatedCoach(KNOWLEDGE)).proposer.propose(reflection)).notes
+
+
+@pytest.mark.parametrize(
+    ("notes", "threshold", "expected"),
+    [(("a", "b", "c"), 2, ("b", "c")), (("a", "b"), 5, ("b",)), (("a", "b", "c"), 1, ("c",)), (("a",), 1, ("a",))],
+)
+async def test_the_newest_notes_are_left(notes: tuple[str, ...], threshold: int, expected: tuple[str, ...]) -> None:
+    request = NotesInput(current_skill="# Skill\n", notes=notes, threshold=threshold)
+    assert await chat_optimizer(SimulatedCoach(KNOWLEDGE)).note_consolidator.consolidate(request) == expected
