@@ -27,13 +27,13 @@ class Blocks(CatalogRunner):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[tuple[str, ...]] = []
+        self.together: list[tuple[str, ...]] = []
 
     def item_fingerprint(self, split: str, item_id: str) -> str:
         return f"{item_id}{self.contents}"
 
     async def run(self, skill: str, batch: RolloutBatch) -> Sequence[Rollout]:
-        self.asked.append(batch.item_ids)
+        self.together.append(batch.item_ids)
         return [Rollout(item, 1.0, 1.0) for item in reversed(batch.item_ids)]
 
 
@@ -41,7 +41,7 @@ async def test_neighbours_of_a_repeat_are_asked_together() -> None:
     runner = Blocks()
     assert isinstance(runner, ItemBlocks)
     done = await PassRunner(runner, workers=1).ask_items("skill", "val", (*KEYS, ("val-0", "1")), seed=1)
-    assert runner.asked == [("val-0", "val-1"), ("val-2", "val-3"), ("val-4",), ("val-0",)]
+    assert runner.together == [("val-0", "val-1"), ("val-2", "val-3"), ("val-4",), ("val-0",)]
     assert done.keys == (*KEYS, ("val-0", "1"))
     assert [rollout.item_id for rollout in done.rollouts] == [item for item, _ in done.keys]
 
@@ -74,11 +74,10 @@ async def test_run_keeps_an_entry_a_block_and_asks_none_twice() -> None:
     for runner in (first := Blocks(), again := Blocks()):
         proposer = ScriptedProposer(append("score=0.9"))
         async with open_app(rollouts=runner, proposer=proposer, journal=journal) as app:
-            result = await app.send(training(config))
-            assert result.is_ok
-    assert again.asked == []
-    entries = await journal.entries(result.value.run_id)
-    assert [kind_of(entry.key) for entry in entries].count("batch") == len(first.asked)
+            assert (await app.send(training(config))).is_ok
+    assert again.together == []
+    entries = await journal.entries("run")
+    assert [kind_of(entry.key) for entry in entries].count("batch") == len(first.together)
 
 
 async def test_changed_item_is_asked_again() -> None:
@@ -89,5 +88,5 @@ async def test_changed_item_is_asked_again() -> None:
         runner.contents = contents
         async with open_app(rollouts=runner, proposer=ScriptedProposer(), journal=journal) as app:
             await app.send(training())
-        asked.append(len(runner.asked))
+        asked.append(len(runner.together))
     assert asked[0] == asked[2] > asked[1] == 0

@@ -141,6 +141,17 @@ def test_state_and_output_are_made(host: Host) -> None:
     assert host.report.startswith("# Step 1: ")
 
 
+def test_folder_that_cannot_be_made_is_refused_before_anybody_is_asked(host: Host) -> None:
+    (host.folder / "output").rmdir()
+    (host.folder / "output").write_text("a file")
+    assert "output: file exists" in refusal(host)
+
+
+def test_state_that_is_no_database_is_refused(host: Host) -> None:
+    (host.folder / "state" / "evolver.db").write_bytes(b"nonsense" * 1_000)
+    assert refusal(host).startswith("state: the store of runs could not be read or written")
+
+
 def test_file_that_leads_out_of_the_adapter_is_refused(host: Host, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("outside") / "ADAPTER.md"
     outside.write_text(START)

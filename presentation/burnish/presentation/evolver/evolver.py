@@ -194,7 +194,9 @@ class Evolver:
             ) from None
         if not validation:
             raise EvolverError("validation_data: there is none, and it decides what is kept: hand over tasks")
-        return Work(host=ctx, workspace=Workspace(_folder(ctx), parameters.file), validation=validation)
+        workspace = Workspace(_folder(ctx), parameters.file)
+        workspace.prepare()
+        return Work(host=ctx, workspace=workspace, validation=validation)
 
     @asynccontextmanager
     async def _session(self, work: Work) -> AsyncGenerator[Session]:

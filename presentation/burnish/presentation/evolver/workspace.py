@@ -47,6 +47,11 @@ class Workspace:
         """Where the method remembers; made when it is missing."""
         return self._made("state")
 
+    def prepare(self) -> None:
+        """Make the folders that are written to, before anybody is asked anything."""
+        self._made("state")
+        self._made("output")
+
     def read_document(self) -> str:
         """The learnable document, newlines and byte-order mark as they are."""
         path = self._document_path()
