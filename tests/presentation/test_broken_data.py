@@ -13,7 +13,9 @@ from ticket_server import EXAMPLE
 
 from burnish.presentation.cli import run
 
-GOOD = [{"id": f"i{number}", "question": f"Question {number}?", "answer": f"A{number}"} for number in range(12)]
+GOOD: list[dict[str, object]] = [
+    {"id": f"i{number}", "question": f"Question {number}?", "answer": f"A{number}"} for number in range(12)
+]
 ODD_VALUES: list[object] = [True, [], {}, [[]], {"a": 1}, "", " \n", 3.5]
 ODD_IDS: list[object] = [
     *("../../etc/passwd", "/etc/passwd", "..", "a/../../b", "..\\..\\b", "~/x", "./x", "a\0b", "a\nb", " ", "x" * 300),

@@ -23,7 +23,7 @@ from burnish.application.result import ErrorCode
 from burnish.application.run_book import Book, read_book
 from burnish.application.store_calls import ask_store
 from burnish.application.unknown_calls import explained
-from burnish.application.usage import UsageNote, collecting_usage
+from burnish.application.usage import UsageNote, collecting_usage, note_usage
 from burnish.domain.runs import LostCalls, UsageTotal
 
 T = TypeVar("T")
@@ -66,6 +66,21 @@ class Codec(Generic[T]):
 
 
 _TEXT = Codec(lambda: TypeAdapter(str))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The answer to a call inside another; `around` is the digest of that one's key."""
+
+    text: str
+    around: str
+    usage: tuple[UsageNote, ...]
+
+
+_PART = Codec(lambda: TypeAdapter(_Part))
+
+_around: ContextVar[str] = ContextVar("burnish_call_around", default="")
+"""The digest of the key of the call that is being answered."""
 
 
 class RunJournal:
@@ -178,10 +193,12 @@ class RunJournal:
                 worst = await self._reserve(turn, key, at_most)
                 self._has_asked = True
                 step = self.step
+                around = _around.set(hashlib.sha256(key.encode()).hexdigest())
                 with collecting_usage() as usage:
                     try:
                         answer = await ask()
                     finally:
+                        _around.reset(around)
                         self._settle(worst, key, usage)
         finally:
             if self._account is not None and turn is not None:
@@ -200,16 +217,23 @@ class RunJournal:
     async def part(self, key: str, ask: Callable[[], Awaitable[str]]) -> str:
         """The text kept under the key of a call that is made inside another; without that, what `ask` brings, once kept.
 
-        What such a call uses counts for the outer one: it is noted with it, and covered by what was reserved for it. Known
-        secrets are masked in the text, kept or new. A failure is the outer call's own, and is not kept here. Raises
-        PortError when what is kept is no text.
+        What such a call uses is noted with the call around it, and covered by what was reserved for that: with the one it
+        was first made in, also when that one is made again because it was never answered. Known secrets are masked in the
+        text. A failure is the outer call's own, and is not kept here. Raises PortError when what is kept is no such text.
         """
-        kept = await self._find(key, _NO_TEXTS)
-        if kept is not None:
-            return _load(_TEXT, kept)
-        text = fit_to_keep(await ask(), self._secrets)
-        await self._append(JournalEntry(key=key, answer=_TEXT.dump(text), step=self.step))
-        return text
+        around = _around.get()
+        found = await self._find(key, _NO_TEXTS)
+        if found is None:
+            with collecting_usage() as usage:
+                text = fit_to_keep(await ask(), self._secrets)
+            part = _Part(text=text, around=around, usage=tuple(usage))
+            await self._append(JournalEntry(key=key, answer=_PART.dump(part), step=self.step))
+        else:
+            part = _load(_PART, found)
+        if part.around == around:
+            for note in part.usage:
+                note_usage(note)
+        return part.text
 
     async def _find(self, key: str, texts: Mapping[str, Callable[[], str]]) -> JournalEntry | None:
         try:

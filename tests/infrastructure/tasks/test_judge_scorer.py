@@ -7,11 +7,11 @@ import json
 import re
 
 import pytest
+from pydantic import TypeAdapter
 from scripted_models import ScriptedModel
 
-from burnish.application.journal_keys import parts_of
-from burnish.application.journaling import RunJournal, journaling
-from burnish.application.usage import collecting_usage
+from burnish.application.journal_keys import journal_key, kind_of, parts_of
+from burnish.application.journaling import Answer, Codec, RunJournal, journaling
 from burnish.domain.rollouts import RolloutBatch
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
 from burnish.infrastructure.models.metered import MeteredModel
@@ -165,18 +165,52 @@ async def _keys(journal: InMemoryJournal) -> list[list[object]]:
     return [parts_of(entry.key) for entry in await journal.entries("run")]
 
 
-async def test_in_a_run_equal_answers_are_graded_once_also_at_the_same_time() -> None:
+def _paid(journal: RunJournal) -> list[tuple[str, int]]:
+    return [(total.role, total.calls) for total in journal.usage]
+
+
+async def _rollout(journal: RunJournal, judge: LlmJudge, number: int, prediction: str) -> Score:
+    """A judgement inside a call of the run, as a rollout is."""
+
+    async def ask() -> Answer[Score]:
+        return Answer(await judge.judge(prediction, ITEM))
+
+    key = journal_key("rollout", number, prediction)
+    return await journal.answer(key, Codec(lambda: TypeAdapter(Score)), ask, stage="train")
+
+
+async def test_in_a_run_equal_answers_are_graded_and_paid_once_also_at_the_same_time() -> None:
     server, kept = _Server(), InMemoryJournal()
-    judge = LlmJudge(MeteredModel(server, "judge"), repeats=2)
-    with journaling(RunJournal(kept, "run")), collecting_usage() as notes:
-        first = await asyncio.gather(*(judge.judge("Bonn", ITEM) for _ in range(5)))
+    judge, journal = LlmJudge(MeteredModel(server, "judge"), repeats=2), RunJournal(kept, "run")
+    with journaling(journal):
+        first = await asyncio.gather(*(_rollout(journal, judge, number, "Bonn") for number in range(5)))
         assert server.calls == 4
-        assert len(notes) == 4
-        assert await judge.judge("Bonn", ITEM) == first[0]
-        await judge.judge("Köln", ITEM)
+        assert await _rollout(journal, judge, 5, "Bonn") == first[0]
+        await _rollout(journal, judge, 6, "Köln")
     assert server.calls == 8
-    keys = await _keys(kept)
-    assert {key[0] for key in keys} == {"judge"}
+    assert _paid(journal) == [("judge", 8)]
+    await _check_keys(kept)
+
+
+async def test_a_call_that_was_never_answered_pays_for_its_grades_when_it_is_made_again() -> None:
+    server, kept = _Server(), InMemoryJournal()
+    judge, journal = LlmJudge(MeteredModel(server, "judge")), RunJournal(kept, "run")
+    with journaling(journal):
+        await _rollout(journal, judge, 1, "Bonn")
+    grades = [entry for entry in await kept.entries("run") if kind_of(entry.key) == "judge"]
+    left, again = InMemoryJournal(), LlmJudge(ScriptedModel(fingerprint="server"))
+    for entry in grades:  # as a process leaves it that is killed before the rollout is written
+        await left.append("run", entry)
+    journal = RunJournal(left, "run")
+    with journaling(journal):
+        await _rollout(journal, again, 2, "Bonn")
+        assert _paid(journal) == []
+        await _rollout(journal, again, 1, "Bonn")
+    assert _paid(journal) == [("judge", 2)]
+
+
+async def _check_keys(kept: InMemoryJournal) -> None:
+    keys = [key for key in await _keys(kept) if key[0] == "judge"]
     assert sorted(tuple(map(str, key[3:])) for key in keys if key[1] == keys[0][1]) == [
         ("answer_first", "0"),
         ("answer_first", "1"),

@@ -25,6 +25,15 @@ from burnish.infrastructure.tasks.splits import (
 )
 
 TWO_ONE_SEVEN = SplitRatio(2, 1, 7)
+TWO_ONE_SEVEN_COUNTS = [
+    (0, 0, 1), (1, 0, 1), (1, 0, 2), (1, 0, 3), (1, 0, 4),
+    (1, 1, 4), (1, 1, 5), (2, 1, 5), (2, 1, 6), (2, 1, 7),
+    (2, 1, 8), (2, 1, 9), (3, 1, 9), (3, 1, 10), (3, 1, 11),
+    (3, 2, 11), (3, 2, 12), (4, 2, 12), (4, 2, 13), (4, 2, 14),
+    (4, 2, 15), (4, 2, 16), (5, 2, 16), (5, 2, 17), (5, 2, 18),
+    (5, 3, 18), (5, 3, 19), (5, 3, 20), (6, 3, 20), (6, 3, 21),
+]  # fmt: skip
+"""Train, val and test of 1 to 30 items at 2:1:7, as system B deals them."""
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "ticket-routing" / "items"
 
 
@@ -59,6 +68,11 @@ def _dealt(count: int, ratio: SplitRatio) -> SplitCounts:
 
 def _distance(counts: tuple[int, ...], shares: Iterable[Fraction]) -> Fraction:
     return sum(((have - share) ** 2 for have, share in zip(counts, shares, strict=True)), start=Fraction(0))
+
+
+@pytest.mark.parametrize(("count", "expected"), list(enumerate(TWO_ONE_SEVEN_COUNTS, start=1)))
+def test_counts_of_small_files(count: int, expected: tuple[int, int, int]) -> None:
+    assert astuple(split_counts(count, TWO_ONE_SEVEN)) == expected
 
 
 @pytest.mark.parametrize("count", range(1, 31))
