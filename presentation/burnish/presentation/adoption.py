@@ -17,7 +17,7 @@ from burnish.infrastructure.tasks.refusals import DataError, shown_path
 from burnish.presentation.asking import confirmed
 from burnish.presentation.completion import complete_runs
 from burnish.presentation.exits import answer, checked, refuse, without_log
-from burnish.presentation.kept_skills import KeptSkills, kept_skills
+from burnish.presentation.kept_skills import KeptSkills, kept_skills, skill_file_of
 from burnish.presentation.offline_run import load_kept_task
 from burnish.presentation.plain_table import score_text
 from burnish.presentation.run_commands import known_folder
@@ -26,7 +26,6 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.terminal import can_ask
 from burnish.presentation.text_files import read_text_file, replace_text_file
 
-_SKILL_FILE = "SKILL.md"
 _BACKUPS = 999
 
 
@@ -61,10 +60,9 @@ async def adoption_of(path: Path, environ: Mapping[str, str], task_file: Path | 
     kept = await kept_skills(path, environ)
     loaded = load_kept_task(RunFolder(path), (), task_file)
     name = shown_path(path)
-    if not loaded.settings.env.skill_init:
+    file = skill_file_of(loaded)
+    if file is None:
         raise SettingsError((f"{name}: its task began without a skill: copy {name}/best_skill.md to where it belongs",))
-    file = (loaded.base_dir / loaded.settings.env.skill_init).resolve()
-    file = file / _SKILL_FILE if file.is_dir() else file
     current = read_text_file(file, "env.skill_init") if file.exists() else None
     return Adoption(kept=kept, file=file, current=current)
 

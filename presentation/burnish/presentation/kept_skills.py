@@ -17,14 +17,14 @@ from burnish.presentation.offline_run import load_kept_task
 from burnish.presentation.run_database import place_of
 from burnish.presentation.run_folder import RunFolder
 from burnish.presentation.settings.errors import SettingsError
-from burnish.presentation.task import read_skill
+from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.text_files import read_text_file
 
 Place = int | Literal["initial", "best", "final"]
 """Where in a run: after a step, or one of the skills with a name."""
 
-_BEST = "best_skill.md"
-_FINAL = "final_skill.md"
+SKILL_FILE = "SKILL.md"
+"""What the file of a skill is called in a skill's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +132,22 @@ async def _texts(stores: SqlStores, run_id: str) -> dict[str, str]:
 def _task_skill(folder: RunFolder) -> Sequence[str]:
     """The skill the task has now, which may be the one the run began with."""
     with suppress(SettingsError):
+<<<<<<< HEAD
         loaded = load_kept_task(folder, (), None)
         return (read_skill(loaded.base_dir, loaded.settings).text,)
+=======
+        file = skill_file_of(load_kept_task(folder, (), None))
+        return () if file is None else (read_text_file(file, "env.skill_init"),)
+>>>>>>> h6
     return ()
+
+
+def skill_file_of(loaded: LoadedTask) -> Path | None:
+    """The file the task's initial skill is in, of a skill's folder its SKILL.md; None for a task that begins without one."""
+    if not loaded.settings.env.skill_init:
+        return None
+    path = (loaded.base_dir / loaded.settings.env.skill_init).resolve()
+    return path / SKILL_FILE if path.is_dir() else path
 
 
 def skill_file_text(path: Path) -> str:

@@ -15,6 +15,7 @@ from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.task import connect_model
 
+_ROLES: Final = (Role.TARGET, Role.OPTIMIZER)
 _LONGEST_WAIT_SECONDS: Final = 30.0
 _PLAIN_TOKENS: Final = 16
 _JSON_TOKENS: Final = 64
@@ -31,7 +32,7 @@ _MODES: Final = ("its schema is followed by the server", "JSON mode, without a s
 async def check_models(loaded: LoadedTask, environment: Environment) -> tuple[tuple[Check, ...], tuple[UsageNote, ...]]:
     """What came of asking the target a word and the optimizer a JSON object, and what that used."""
     with collecting_usage() as usage:
-        checks = [check for role in Role for check in await _check_role(role, _impatient(loaded), environment)]
+        checks = [check for role in _ROLES for check in await _check_role(role, _impatient(loaded), environment)]
     return tuple(checks), tuple(usage)
 
 

@@ -29,7 +29,9 @@ class SkillOptName:
     @property
     def keys(self) -> tuple[str, ...]:
         """The settings that do the same; none for a name that is refused, or an option of the command line."""
-        return (self.path,) if self.path in KEYS else self.renamed
+        if self.path in KEYS:
+            return (self.path,)
+        return self.renamed if all(key in KEYS for key in self.renamed) else ()
 
     @property
     def is_supported(self) -> bool:
@@ -230,7 +232,13 @@ def _server(role: str, backend: str) -> Iterator[SkillOptName]:
     reasons = {"base_url": _ADDRESS.format(prefix), "api_key": _SEEN.format(prefix)}
     renamed = ("temperature", "timeout_seconds", "max_tokens")
     if backend == "qwen_chat":
-        reasons |= dict.fromkeys(("enable_thinking", "thinking_mode"), _THINKING)
+        reasons["enable_thinking"] = _THINKING
+        yield SkillOptName(
+            path=f"model.{role}qwen_chat_thinking_mode",
+            flag=f"{role}qwen_chat_thinking_mode",
+            renamed=tuple(f"model.{each}_qwen_chat_thinking_mode" for each in _roles(role)),
+            reason=_THINKING,
+        )
     else:
         yield SkillOptName(
             path=f"model.{role}{backend}_model",
