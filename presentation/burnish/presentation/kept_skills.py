@@ -132,13 +132,8 @@ async def _texts(stores: SqlStores, run_id: str) -> dict[str, str]:
 def _task_skill(folder: RunFolder) -> Sequence[str]:
     """The skill the task has now, which may be the one the run began with."""
     with suppress(SettingsError):
-<<<<<<< HEAD
-        loaded = load_kept_task(folder, (), None)
-        return (read_skill(loaded.base_dir, loaded.settings).text,)
-=======
         file = skill_file_of(load_kept_task(folder, (), None))
         return () if file is None else (read_text_file(file, "env.skill_init"),)
->>>>>>> h6
     return ()
 
 
