@@ -18,13 +18,11 @@ from burnish.presentation.run_database import place_of
 from burnish.presentation.run_folder import RunFolder
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
+from burnish.presentation.skill_folders import SKILL_FILE
 from burnish.presentation.text_files import read_text_file
 
 Place = int | Literal["initial", "best", "final"]
 """Where in a run: after a step, or one of the skills with a name."""
-
-SKILL_FILE = "SKILL.md"
-"""What the file of a skill is called in a skill's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

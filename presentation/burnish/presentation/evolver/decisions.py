@@ -14,7 +14,6 @@ REJECTED = "Rejected by the gate"
 ACCEPTED = "Accepted"
 NEW_BEST = "Accepted, new best"
 TAKEN = "Taken without a gate"
-NOTES = "Notes"
 TAKEN_NEW_BEST = "Taken without a gate, new best"
 OPTIMIZER_FAILED = "Optimizer failed"
 INCONCLUSIVE = "Inconclusive"
@@ -39,7 +38,7 @@ def title_of(record: StepRecord) -> str:
         case StepReason.FORCED:
             return TAKEN_NEW_BEST if is_best else TAKEN
         case StepReason.NOTES:
-            return NOTES
+            return "Notes"
         case StepReason.OPTIMIZER_FAILED:
             return OPTIMIZER_FAILED
         case StepReason.INCONCLUSIVE:
