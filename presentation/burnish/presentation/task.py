@@ -31,7 +31,7 @@ from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.models.offline import OfflineModel
-from burnish.infrastructure.models.openai_settings import OpenAIChatSettings, fingerprint_of
+from burnish.infrastructure.models.openai_settings import OpenAIChatSettings
 from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, OptimizerLimits, chat_optimizer
 from burnish.infrastructure.optimizer.prompt_texts import load_prompts
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
@@ -264,7 +264,7 @@ def _call_api(
         token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
     )
     if offline:
-        return OfflineModel(fingerprint_of(settings))
+        return OfflineModel(settings.fingerprint)
     from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - its libraries are for calls only
         OpenAIChatModel,
     )

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import openai
 import pytest
@@ -59,6 +60,7 @@ class Rig:
             sleep=self.sleep,
             draw=lambda: 0.0,
             now=lambda: NOW,
+            clock=lambda: sum(self.waits),
         )
         self.models.append(model)
         return model
@@ -328,14 +330,17 @@ async def test_span_follows_the_genai_conventions(rig: Rig) -> None:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "small",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "server.address": "127.0.0.1",
+        "server.port": urlsplit(rig.server.base_url).port,
         "gen_ai.usage.input_tokens": 12,
         "gen_ai.usage.output_tokens": 3,
     }
 
 
 async def test_failed_attempt_is_logged_by_code_and_named_parameter(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    rig.server.respond = in_turn(failure(400, param="temperature", code="unsupported_parameter"))
-    await _failure_of(rig.model(), replace(ASK, temperature=2.0))
+    rig.server.respond = in_turn(failure(400, param="messages", code="context_length_exceeded"))
+    await _failure_of(rig.model())
     (line,) = our_lines(caplog)
     event, *fields = line.split(" ")
     assert event == "model.call_failed"
@@ -344,8 +349,8 @@ async def test_failed_attempt_is_logged_by_code_and_named_parameter(rig: Rig, ca
         "status=400",
         "attempt=1",
         "purpose=rollout",
-        "reason=unsupported_parameter",
-        "parameter=temperature",
+        "reason=context_length_exceeded",
+        "parameter=messages",
     }
 
 
