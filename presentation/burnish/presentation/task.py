@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from pydantic import SecretStr
-
 from burnish.application.budget import Budget
 from burnish.application.optimizer_ports import (
     EditRanker,
@@ -29,23 +27,20 @@ from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.chat import ChatModel
-from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.models.offline import OfflineModel
-from burnish.infrastructure.models.openai_settings import OpenAIChatSettings
 from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, OptimizerLimits, chat_optimizer
 from burnish.infrastructure.optimizer.prompt_texts import load_prompts
-from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
-from burnish.infrastructure.simulation.coach import SimulatedCoach
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.items import item_json
 from burnish.infrastructure.tasks.scorers import load_scorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
+from burnish.presentation.connecting import connect_model
 from burnish.presentation.model_facts import role_prices, role_sizes
-from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
+from burnish.presentation.settings.environment import Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
-from burnish.presentation.settings.sections import ModelSection, TaskSettings
+from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
@@ -129,11 +124,11 @@ async def open_task(
     config = to_config(settings, len(splits.train), val_items=len(splits.val))
     scorer = load_scorer(_scorer_name(settings), base)
     async with AsyncExitStack() as stack:
-        target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
+        target = await connect_model(Role.TARGET, settings, base, environment, stack, offline=offline)
         prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
         optimizer: ChatModel = OfflineModel("none")
         if trains:
-            optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
+            optimizer = await connect_model(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
         runner = ChatTaskRunner(
             splits=used,
             model=target,
@@ -202,74 +197,6 @@ def _read_splits(settings: TaskSettings, base: Path) -> Splits:
 
 def _scorer_name(settings: TaskSettings) -> str:
     return settings.env.scorer_function or settings.env.scorer
-
-
-async def _connect(
-    role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack, *, offline: bool
-) -> ChatModel:
-    """The role's model; closed with the stack."""
-    section = settings.model
-    backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
-    if backend == "simulated":
-        model = _simulate(role, section, base)
-    else:
-        workers = settings.env.workers if role is Role.TARGET else settings.gradient.analyst_workers
-        model = _call_api(role, backend, section, workers, environment, offline=offline)
-    stack.push_async_callback(model.aclose)
-    return MeteredModel(model, role.value)
-
-
-def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
-    simulated = section.simulated
-    if role is Role.TARGET:
-        return SimulatedApprentice(noise=simulated.noise, seed=simulated.seed)
-    if not simulated.knowledge:
-        raise SettingsError(
-            ("model.simulated.knowledge: names no file: the simulated optimizer needs the right rules",)
-        )
-    path = base / simulated.knowledge
-    knowledge = read_text_file(path, "model.simulated.knowledge")
-    try:
-        return SimulatedCoach(
-            knowledge,
-            useful=simulated.useful,
-            useless=simulated.useless,
-            harmful=simulated.harmful,
-            seed=simulated.seed,
-        )
-    except ValueError as error:
-        raise SettingsError((f"model.simulated.knowledge: {path}: holds no rule lines to teach from",)) from error
-
-
-def _call_api(
-    role: Role, backend: ApiBackend, section: ModelSection, workers: int, environment: Environment, *, offline: bool
-) -> ChatModel:
-    is_target = role is Role.TARGET
-    name = section.target if is_target else section.optimizer
-    endpoint = (
-        Endpoint(base_url=None, api_key=SecretStr(NO_KEY), model=name or "")
-        if offline
-        else environment.endpoint(role, backend, name)
-    )
-    settings = OpenAIChatSettings(
-        model=endpoint.model,
-        base_url=endpoint.base_url,
-        api_key=endpoint.api_key.get_secret_value(),
-        timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
-        max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
-        max_concurrency=workers,
-        max_tokens=section.target_max_tokens if is_target else section.optimizer_max_tokens,
-        temperature=section.target_temperature if is_target else section.optimizer_temperature,
-        reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
-        token_parameter="max_tokens" if backend == "openai_compatible" else "max_completion_tokens",
-    )
-    if offline:
-        return OfflineModel(settings.fingerprint)
-    from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - its libraries are for calls only
-        OpenAIChatModel,
-    )
-
-    return OpenAIChatModel(settings)
 
 
 def _digest(settings: TaskSettings, skill: str, splits: Splits, target: str, optimizer: str) -> str:
