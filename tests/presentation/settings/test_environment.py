@@ -150,8 +150,10 @@ def test_what_azure_lacks_is_named() -> None:
     )
     found = environment(AZURE_OPENAI_ENDPOINT="https://mine.example", AZURE_OPENAI_AUTH_MODE="api_key")
     assert refusal(found, Role.TARGET, "openai_chat") == (
-        "environment: AZURE_OPENAI_API_KEY: is not set, nor is TARGET_AZURE_OPENAI_API_KEY: "
-        "set it to the key of the resource",
+        (
+            "environment: AZURE_OPENAI_API_KEY: is not set, nor is TARGET_AZURE_OPENAI_API_KEY: "
+            "set it to the key of the resource"
+        ),
     )
 
 

@@ -32,7 +32,7 @@ class Pace:
         now = self._clock()
         start = max(now, self._next_request_at, self._next_token_at)
         self._next_request_at = start + self._seconds_a_request
-        self._next_token_at = max(now, self._next_token_at) + tokens * self._seconds_a_token
+        self._next_token_at = start + tokens * self._seconds_a_token
         if start > now:
             await self._sleep(start - now)
 

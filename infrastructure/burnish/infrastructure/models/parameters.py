@@ -67,7 +67,7 @@ def refused_parameter(
         return None
     if JSON_FORMAT in patterns and patterns[JSON_FORMAT].search(text):
         return JSON_FORMAT
-    if reason not in _REASONS and not _REFUSES.search(text):
+    if not (isinstance(reason, str) and reason in _REASONS) and not _REFUSES.search(text):
         return None
     if isinstance(parameter, str) and parameter in patterns:
         return parameter

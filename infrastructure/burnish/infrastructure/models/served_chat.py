@@ -203,11 +203,10 @@ class ServedChatModel:
         named = failure.named
         if named is None or (named in call.corrected and named != JSON_FORMAT):
             return False
-        if named == JSON_FORMAT and call.request.json_schema is None:
-            return False
         form = call.form.without(named, self._dialect.json_modes)
-        if form is None:
-            return False
+        payload = self._dialect.payload
+        if form is None or payload(call.request, form) == payload(call.request, call.form):
+            return False  # what is refused was not asked for
         call.form = form
         call.corrected.add(named)
         return True
