@@ -52,6 +52,10 @@ USAGE_IS_ESTIMATED: Final = "burnish.usage.is_estimated"
 ERROR_TYPE: Final = "error.type"
 """A stable code of what went wrong; not of the GenAI group, but required by it."""
 
+AGENT_NAME: Final = "gen_ai.agent.name"
+"""Which agent was asked, where it was none of the provider's models themselves."""
+
+OPERATION_INVOKE_AGENT: Final = "invoke_agent"
 OPERATION_CHAT: Final = "chat"
 PROVIDER_OPENAI: Final = "openai"
 PROVIDER_AZURE: Final = "azure.ai.openai"
