@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, cast
 
 from pydantic import SecretStr
 
+from burnish.infrastructure.agents.agent_settings import AgentSettings
 from burnish.infrastructure.models.chat import ChatModel
 from burnish.infrastructure.models.claude_settings import HIGHEST_TEMPERATURE, ClaudeChatSettings
 from burnish.infrastructure.models.extras import MissingExtraError
@@ -18,9 +20,16 @@ from burnish.infrastructure.models.openai_settings import OpenAIChatSettings
 from burnish.infrastructure.models.qwen_settings import QwenChatSettings
 from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
 from burnish.infrastructure.simulation.coach import SimulatedCoach
-from burnish.presentation.settings.environment import NO_KEY, ApiBackend, Endpoint, Environment, Role
-from burnish.presentation.settings.errors import SettingsError
-from burnish.presentation.settings.sections import Backend, Effort, ModelSection, TaskSettings, ThinkingMode
+from burnish.presentation.settings.environment import NO_KEY, AgentBackend, ApiBackend, Endpoint, Environment, Role
+from burnish.presentation.settings.errors import SettingsError, shown
+from burnish.presentation.settings.sections import (
+    AGENT_BACKENDS,
+    Backend,
+    Effort,
+    ModelSection,
+    TaskSettings,
+    ThinkingMode,
+)
 from burnish.presentation.text_files import read_text_file
 
 
@@ -99,6 +108,8 @@ async def connect_model(
     of_role = role_settings(role, settings)
     if of_role.backend == "simulated":
         model = _simulate(role, settings.model, base)
+    elif of_role.backend in AGENT_BACKENDS:
+        model = _agent(role, of_role, settings.model, environment, offline=offline)
     else:
         try:
             model = _served(role, of_role, environment, offline=offline)
@@ -107,6 +118,39 @@ async def connect_model(
             raise SettingsError((f"{where}: needs the extra {error.extra}: install burnish[{error.extra}]",)) from None
     stack.push_async_callback(model.aclose)
     return MeteredModel(model, role.value)
+
+
+def _agent(
+    role: Role, of_role: RoleSettings, section: ModelSection, environment: Environment, *, offline: bool
+) -> ChatModel:
+    backend = cast("AgentBackend", of_role.backend)
+    is_codex = backend == "codex_exec"
+    path = section.codex_exec_path if is_codex else section.claude_code_exec_path
+    environ = environment.for_agent(role, backend)
+    settings = AgentSettings(
+        agent="codex" if is_codex else "claude-code",
+        command=path,
+        environ=environ,
+        model=of_role.name,
+        reasoning_effort=of_role.reasoning_effort,
+        sandbox=section.codex_exec_sandbox,
+        network_access=section.codex_exec_network_access,
+        tools=section.claude_code_exec_tools,
+        shows_trace=section.codex_trace_to_optimizer,
+        timeout_seconds=of_role.timeout_seconds,
+        max_retries=of_role.max_retries,
+        max_concurrency=of_role.max_concurrency,
+        requests_per_minute=of_role.requests_per_minute,
+    )
+    if offline:
+        return OfflineModel(settings.fingerprint)
+    found = shutil.which(path, path=environ.get("PATH"))
+    if found is None:
+        key = f"model.{backend}_path"
+        raise SettingsError((f"{key}: there is no command {shown(path)}: install the agent, or set the path of it",))
+    from burnish.infrastructure.agents.agent_model import AgentModel  # noqa: PLC0415 - for calls only
+
+    return AgentModel(replace(settings, command=str(Path(found).absolute())))
 
 
 def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:

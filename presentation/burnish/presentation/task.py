@@ -40,7 +40,7 @@ from burnish.presentation.settings.environment import Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
-from burnish.presentation.settings.sections import TaskSettings
+from burnish.presentation.settings.sections import AGENT_BACKENDS, TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
@@ -135,7 +135,7 @@ async def open_task(
             scorer=scorer,
             template=settings.env.prompt,
             answer_instruction=settings.env.answer_instruction or "",
-            max_tokens=settings.model.target_max_tokens,
+            max_tokens=None if settings.model.target_backend in AGENT_BACKENDS else settings.model.target_max_tokens,
             shows_reference=settings.env.show_reference,
         )
         limits = optimizer_limits(settings)

@@ -48,6 +48,8 @@ def test_the_variables_are_these() -> None:
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
         "ANTHROPIC_BASE_URL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CODEX_API_KEY",
         "QWEN_CHAT_API_KEY",
         "QWEN_CHAT_BASE_URL",
         "QWEN_CHAT_MODEL",
@@ -269,7 +271,23 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
 def test_only_known_variables_are_kept(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://file\nUNRELATED_TOKEN=abc\n")
     found = read_environment(tmp_path, {"OPENAI_API_KEY": KEY, "HOME": "/somewhere"})
-    assert found == Environment(process={"OPENAI_API_KEY": KEY}, dotenv={"OPENAI_BASE_URL": "http://file"})
+    assert found == Environment(
+        process={"OPENAI_API_KEY": KEY}, dotenv={"OPENAI_BASE_URL": "http://file"}, machine={"HOME": "/somewhere"}
+    )
+
+
+def test_an_agent_sees_its_own_keys_and_what_tells_where_it_is() -> None:
+    found = Environment(
+        process={"OPENAI_API_KEY": KEY, "TARGET_ANTHROPIC_API_KEY": "for-claude", "AZURE_OPENAI_API_KEY": "for-azure"},
+        dotenv={"CODEX_API_KEY": "for-codex"},
+        machine={"PATH": "/bin"},
+    )
+    assert found.for_agent(Role.TARGET, "codex_exec") == {
+        "PATH": "/bin",
+        "CODEX_API_KEY": "for-codex",
+        "OPENAI_API_KEY": KEY,
+    }
+    assert found.for_agent(Role.TARGET, "claude_code_exec") == {"PATH": "/bin", "ANTHROPIC_API_KEY": "for-claude"}
 
 
 # --- the .env file -----------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class AgentModel:
 
 
 def prompt_for(request: ChatRequest, skill: str, skills: PurePath) -> str:
-    """What the agent is told: to follow the skill, if there is one, then the rest of the system prompt, then the question."""
+    """What the agent is told: to follow the skill, if there is one, the rest of the system prompt, and the question."""
     rest = request.system.removeprefix(request.skill).strip()
     use = f"Read the skill {skill} ({skills / skill / 'SKILL.md'}) in full before anything else, and follow it."
     form = "" if request.json_schema is None else "Answer with one JSON object and nothing else."

@@ -7,7 +7,17 @@ from pathlib import PurePath
 from typing import Final
 
 from burnish.infrastructure.agents.agent_settings import AgentSettings
-from burnish.infrastructure.agents.reports import Fields, Report, code_of, count_of, events, inner, objects, text_of, turn
+from burnish.infrastructure.agents.reports import (
+    Fields,
+    Report,
+    code_of,
+    count_of,
+    events,
+    inner,
+    objects,
+    text_of,
+    turn,
+)
 from burnish.infrastructure.models.chat import ChatErrorCode, Usage
 
 SKILLS: Final = PurePath(".claude", "skills")
@@ -40,7 +50,9 @@ def read(output: bytes) -> Report:
                 turns += [told for block in objects(inner(event, "message"), "content") if (told := _told(block))]
             case "user":
                 blocks = objects(inner(event, "message"), "content")
-                turns += [turn("observation", _result_in(block)) for block in blocks if block.get("type") == "tool_result"]
+                turns += [
+                    turn("observation", _result_in(block)) for block in blocks if block.get("type") == "tool_result"
+                ]
             case "result":
                 result = event
             case _:

@@ -7,7 +7,17 @@ from pathlib import PurePath
 from typing import Final
 
 from burnish.infrastructure.agents.agent_settings import AgentSettings
-from burnish.infrastructure.agents.reports import Report, code_of, count_of, events, inner, objects, text_of, turn
+from burnish.infrastructure.agents.reports import (
+    Fields,
+    Report,
+    code_of,
+    count_of,
+    events,
+    inner,
+    objects,
+    text_of,
+    turn,
+)
 from burnish.infrastructure.models.chat import ChatErrorCode, Usage
 
 SKILLS: Final = PurePath(".agents", "skills")
@@ -40,8 +50,8 @@ def read(output: bytes) -> Report:
                         messages.append(text_of(item, "text"))
                         turns.append(turn("agent", messages[-1]))
                     case "command_execution":
-                        told = (f"$ {text_of(item, 'command')}", text_of(item, "aggregated_output").rstrip("\n"))
-                        turns.append(turn("tool: shell", "\n".join((*told, f"exit {item.get('exit_code')}"))))
+                        lines = (f"$ {text_of(item, 'command')}", text_of(item, "aggregated_output").rstrip("\n"))
+                        turns.append(turn("tool: shell", "\n".join((*lines, f"exit {item.get('exit_code')}"))))
                     case "file_change":
                         changes = [f"{text_of(one, 'kind')} {text_of(one, 'path')}" for one in objects(item, "changes")]
                         turns.append(turn("tool: files", "\n".join(changes)))
@@ -73,8 +83,8 @@ def _last_message(turns: list[str]) -> int:
     return max(place for place, text in enumerate(turns) if text.startswith("[agent]"))
 
 
-def _usage_in(event: dict[str, object] | object) -> Usage | None:
-    usage = inner(event, "usage") if isinstance(event, dict) else {}
+def _usage_in(event: Fields) -> Usage | None:
+    usage = inner(event, "usage")
     if not usage:
         return None
     return Usage(

@@ -19,6 +19,7 @@ MARK: Final = "BURNISH_PROCESS_TREE"
 MOST_OUTPUT_BYTES: Final = 32 << 20
 """Of a command's output, that are read."""
 
+_MOST_ROUNDS: Final = 100
 _PROCESSES: Final = Path("/proc")
 
 
@@ -78,7 +79,10 @@ def end_tree(leader: int, mark: str) -> None:
         os.killpg(leader, signal.SIGKILL)
     if not sys.platform.startswith("linux"):
         return
-    while marked := _marked(mark):
+    for _ in range(_MOST_ROUNDS):
+        marked = _marked(mark)
+        if not marked:
+            return
         for pid in marked:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

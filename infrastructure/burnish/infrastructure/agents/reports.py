@@ -64,7 +64,8 @@ def inner(fields: Fields, name: str) -> Fields:
 def objects(fields: Fields, name: str) -> list[Fields]:
     """The objects in a field's list."""
     value = fields.get(name)
-    return [cast("Fields", one) for one in cast("list[object]", value) if isinstance(one, dict)] if isinstance(value, list) else []
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Fields", one) for one in listed if isinstance(one, dict)]
 
 
 def text_of(fields: Fields, name: str) -> str:

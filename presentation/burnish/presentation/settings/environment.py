@@ -23,6 +23,8 @@ NO_KEY = "sk-no-key-required"
 
 ApiBackend = Literal["openai_chat", "openai_compatible", "claude_chat", "qwen_chat"]
 """The backends that need an endpoint."""
+AgentBackend = Literal["codex_exec", "claude_code_exec"]
+"""The backends that start an agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,10 @@ _AZURE_MODES: Mapping[str, AzureAuth | None] = MappingProxyType(
 """How Azure lets us in, with system B's other words; None: there is no Azure, whatever the address says."""
 
 _PREFIXES = ("", "TARGET_", "OPTIMIZER_")
-_KEYS = (*(f"{api.name}_API_KEY" for api in _APIS.values()), "ANTHROPIC_AUTH_TOKEN", f"{_AZURE}_API_KEY")
+_KEYS = (
+    *(f"{api.name}_API_KEY" for api in _APIS.values()),
+    *("ANTHROPIC_AUTH_TOKEN", f"{_AZURE}_API_KEY", "CODEX_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+)
 _OTHERS = (
     *(f"{api.name}_BASE_URL" for api in _APIS.values()),
     *_MODELS,
@@ -74,6 +79,27 @@ _OTHERS = (
 _SECRETS = frozenset(map("".join, product(_PREFIXES, _KEYS)))
 VARIABLES = _SECRETS | frozenset(map("".join, product(_PREFIXES, _OTHERS)))
 """Every variable that is read, prefixed ones included."""
+
+_AGENTS: Mapping[AgentBackend, tuple[str, ...]] = MappingProxyType(
+    {
+        "codex_exec": ("CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        "claude_code_exec": (
+            *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ),
+    }
+)
+"""What an agent is told of the variables above; without a key it goes by its own login."""
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+_MACHINE = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "XDG_CONFIG_HOME"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", *_PROXIES, *map(str.lower, _PROXIES)),
+        *("CODEX_HOME", "CLAUDE_CONFIG_DIR"),
+    }
+)
+"""What an agent's processes need of the machine; all else of the environment is kept from them."""
 
 _SHORTEST_SECRET = 8
 _PLACEHOLDERS = frozenset({NO_KEY, "no-key-required", "not-needed", "placeholder", "changeme", "your-api-key"})
@@ -110,10 +136,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The variables of the process and, below them, those of the `.env` file. Blank counts as not set."""
+    """The variables of the process and, below them, those of the `.env` file. Blank counts as not set.
+
+    `machine` are those of the process that tell a command where it is.
+    """
 
     process: Mapping[str, str] = field(repr=False)
     dotenv: Mapping[str, str] = field(repr=False)
+    machine: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def find(self, role: Role, name: str) -> Found:
         """The role's variable (`TARGET_` or `OPTIMIZER_` in front), else the one for both roles."""
@@ -158,6 +188,11 @@ class Environment:
         secret = SecretStr(key.value or NO_KEY)
         return Endpoint(base_url=url.value, api_key=secret, model=name.value, is_token=is_token)
 
+    def for_agent(self, role: Role, backend: AgentBackend) -> Mapping[str, str]:
+        """All that the processes of the role's agent get to see."""
+        found = {name: self.find(role, name).value for name in _AGENTS[backend]}
+        return {**self.machine, **{name: value for name, value in found.items() if value is not None}}
+
     def known_secrets(self) -> tuple[str, ...]:
         """The texts to redact wherever they turn up, the longest first: keys of 8 characters or more, no placeholders."""
         values = {source.get(name, "").strip() for source in (self.process, self.dotenv) for name in _SECRETS}
@@ -198,6 +233,7 @@ def read_environment(base_dir: Path, process: Mapping[str, str]) -> Environment:
     return Environment(
         process={name: process[name] for name in VARIABLES if name in process},
         dotenv=read_dotenv(base_dir / ".env", VARIABLES),
+        machine={name: process[name] for name in _MACHINE if name in process},
     )
 
 
