@@ -8,8 +8,8 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from burnish.infrastructure.models.chat import ChatModel, ChatRequest
@@ -57,7 +57,7 @@ async def ratios() -> dict[tuple[str, float], float]:
     found: dict[tuple[str, float], float] = {}
     for backend, model_at in MODELS.items():
         for latency in LATENCIES:
-            async with server(latency) as origin:
+            with server(latency) as origin:
                 model = model_at(origin)
                 await many(model, AT_ONCE)  # connections are made once
                 started = time.perf_counter()
@@ -69,7 +69,7 @@ async def ratios() -> dict[tuple[str, float], float]:
 
 async def memory_growth() -> float:
     """The process's memory after more calls, compared with that after the first."""
-    async with server(0.0) as origin:
+    with server(0.0) as origin:
         model = openai_at(origin)
         sizes: list[int] = []
         for _ in range(6):
@@ -83,13 +83,13 @@ async def many(model: ChatModel, calls: int) -> None:
     await asyncio.gather(*(model.complete(_REQUEST) for _ in range(calls)))
 
 
-@asynccontextmanager
-async def server(latency: float) -> AsyncGenerator[str]:
+@contextmanager
+def server(latency: float) -> Generator[str]:
     """The address of a server in a process of its own, which answers everything after so many seconds."""
     process = subprocess.Popen([sys.executable, __file__, str(latency)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{(await asyncio.to_thread(process.stdout.readline)).strip()}"
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
     finally:
         process.terminate()
         process.wait()

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import many_calls as many_calls_bench
-from many_calls import LATENCIES, MEMORY_BAR
-
 from burnish.api import (
     Edit,
     EditOp,
@@ -33,6 +31,7 @@ from burnish.api import (
 )
 from burnish.application.events import Event, StepFinished
 from burnish.infrastructure.persistence.stores import SqlStores, open_stores
+from many_calls import LATENCIES, MEMORY_BAR
 
 
 @dataclass(frozen=True, slots=True)

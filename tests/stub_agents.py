@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
@@ -73,6 +74,13 @@ class StubAgent:
         """The process, its child and its lost grandchild, once all have started."""
         file = self._home / "family"
         return cast("list[int]", json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ()
+
+    def await_family(self, seconds: float) -> None:
+        """Return when the family has started; AssertionError when it has not for so long."""
+        until = time.monotonic() + seconds
+        while not self.family:
+            assert time.monotonic() < until, "the agent was not started"
+            time.sleep(0.01)
 
 
 def is_running(pid: int) -> bool:

@@ -143,10 +143,7 @@ def test_nothing_an_agent_started_outlives_an_interruption(number: signal.Signal
     environ = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     options = ("model.target_backend=codex_exec", "model.target_timeout_seconds=600.0", "env.workers=1")
     with start(arguments(tmp_path / "run", *options), environ) as process:
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while not stub.family:
-            assert time.monotonic() < until, "the agent was not started"
-            time.sleep(0.02)
+        stub.await_family(_PATIENCE_SECONDS)
         process.send_signal(number)
         until = time.monotonic() + 1.0
         while any(map(is_running, stub.family)) and time.monotonic() < until:

@@ -324,9 +324,7 @@ async def test_all_it_started_is_gone_after_a_time_out(rig: Rig) -> None:
 async def test_all_it_started_is_gone_after_a_cancellation(rig: Rig) -> None:
     rig.stub.acts({"family": True, "seconds": 600})
     task = asyncio.create_task(rig.model().complete(ASK))
-    async with asyncio.timeout(_PATIENCE_SECONDS):
-        while not rig.stub.family:
-            await asyncio.sleep(0.01)
+    await asyncio.to_thread(rig.stub.await_family, _PATIENCE_SECONDS)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
