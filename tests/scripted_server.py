@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self, cast
 
 COMPLETIONS_PATH = "/v1/chat/completions"
+MESSAGES_PATH = "/v1/messages"
 Body = dict[str, object]
 
 
@@ -39,6 +40,7 @@ class RecordedRequest:
 
     body: Body
     headers: Mapping[str, str]
+    path: str = ""
 
 
 Respond = Callable[[Body], Reply]
@@ -70,6 +72,42 @@ def completion(
     return Reply(body=body)
 
 
+def claude_message(
+    text: str | None,
+    stop_reason: str = "end_turn",
+    usage: Mapping[str, int] | None = None,
+    *,
+    tool_input: object = None,
+) -> Reply:
+    """A message as Anthropic's API sends it: a text, none (None), or the call of a tool; `usage` is added to 12 and 3."""
+    content: list[Body] = [] if text is None else [{"type": "text", "text": text}]
+    if tool_input is not None:
+        content.append({"type": "tool_use", "id": "toolu_1", "name": "label", "input": tool_input})
+    return Reply(
+        body={
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "scripted",
+            "content": content,
+            "stop_reason": stop_reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 12, "output_tokens": 3, **(usage or {})},
+        }
+    )
+
+
+def claude_failure(status: int, message: str = "no", *, headers: Mapping[str, str] | None = None) -> Reply:
+    """A reply with an error object as Anthropic's API sends it."""
+    error = {"type": "invalid_request_error", "message": message}
+    return Reply(status=status, body={"type": "error", "error": error}, headers=headers or {})
+
+
+def body_of(reply: Reply) -> Body:
+    """The object that a reply holds."""
+    return cast("Body", reply.body)
+
+
 def failure(status: int, message: str = "no", *, headers: Mapping[str, str] | None = None, **fields: str) -> Reply:
     """A reply with an error object as OpenAI sends it; `fields` are its `code`, `param` and `type`."""
     return Reply(status=status, body={"error": {"message": message, **fields}}, headers=headers or {})
@@ -91,10 +129,12 @@ class ScriptedServer:
     """A context manager around the server; its threads end with it, and the first exception of `respond` is raised.
 
     `respond` is called on the server's threads, one for each connection. `received` is set with the first request.
+    Requests to other paths than `path`, which may have a query, are answered with 404.
     """
 
-    def __init__(self, respond: Respond | None = None) -> None:
+    def __init__(self, respond: Respond | None = None, *, path: str = COMPLETIONS_PATH) -> None:
         self.respond: Respond = respond or in_turn(completion("ok"))
+        self.path = path
         self.requests: list[RecordedRequest] = []
         self.received = threading.Event()
         self.most_in_flight = 0
@@ -107,8 +147,13 @@ class ScriptedServer:
 
     @property
     def base_url(self) -> str:
-        """What a client takes as the API's address, with /v1 at its end."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        """What a client of OpenAI's takes as the API's address, with /v1 at its end."""
+        return f"{self.origin}/v1"
+
+    @property
+    def origin(self) -> str:
+        """The address without a path."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -128,10 +173,10 @@ class ScriptedServer:
         if exception is None and self._errors:
             raise self._errors[0]
 
-    def answer(self, body: Body, headers: Mapping[str, str]) -> Reply:
+    def answer(self, body: Body, headers: Mapping[str, str], path: str) -> Reply:
         """Record the request and ask `respond`, whose exception becomes a 500."""
         with self._lock:
-            self.requests.append(RecordedRequest(body, headers))
+            self.requests.append(RecordedRequest(body, headers, path))
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
         self.received.set()
@@ -191,12 +236,13 @@ class _Handler(BaseHTTPRequestHandler):
         scripted = cast("_Server", self.server).scripted
         content = self.rfile.read(int(self.headers.get("content-length", "0")))
         body = self._json_object(content)
-        if self.path != COMPLETIONS_PATH:
+        if self.path != scripted.path:
             reply = failure(404, "no such path")
         elif body is None:
             reply = failure(400, "not a JSON object")
         else:
-            reply = scripted.answer(body, {name.lower(): value for name, value in self.headers.items()})
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            reply = scripted.answer(body, headers, self.path)
         try:
             self._send(reply, scripted)
         except OSError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burnish.presentation.model_facts import unpriced_models
 from burnish.presentation.settings.errors import SettingsError, shown
-from burnish.presentation.settings.sections import TaskSettings
+from burnish.presentation.settings.sections import AGENT_BACKENDS, TaskSettings
 
 
 def refuse_unbounded_caps(settings: TaskSettings, *, offline: bool = False) -> None:
@@ -14,8 +14,11 @@ def refuse_unbounded_caps(settings: TaskSettings, *, offline: bool = False) -> N
     always have a limit.
     """
     budget, problems = settings.budget, list[str]()
-    if settings.model.target_max_tokens is None and not offline:
-        caps = {"budget.max_tokens": budget.max_tokens, "budget.max_usd": budget.max_usd}
+    caps = {"budget.max_tokens": budget.max_tokens, "budget.max_usd": budget.max_usd}
+    if (agent := settings.model.target_backend) in AGENT_BACKENDS and not offline:
+        remedy = f"nothing limits what {agent} uses for an item: cap budget.max_rollouts or budget.max_minutes instead"
+        problems += [f"{key}: cannot be kept: {remedy}" for key, cap in caps.items() if cap is not None]
+    elif settings.model.target_max_tokens is None and not offline:
         remedy = "without it nothing limits the agent's answers: set it to the longest one, in tokens"
         problems += [f"{key}: needs model.target_max_tokens: {remedy}" for key, cap in caps.items() if cap is not None]
     if budget.max_usd is not None:

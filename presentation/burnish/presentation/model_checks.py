@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Final, cast
 
 from burnish.application.usage import UsageNote, collecting_usage
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest
 from burnish.presentation.checks import Check, failed, ok, warning
+from burnish.presentation.connecting import connect_model, role_settings
+from burnish.presentation.model_facts import LLM_JUDGE
 from burnish.presentation.settings.environment import ApiBackend, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.task import connect_model
+from burnish.presentation.settings.sections import AGENT_BACKENDS
 
 _ROLES: Final = (Role.TARGET, Role.OPTIMIZER)
 _LONGEST_WAIT_SECONDS: Final = 30.0
@@ -32,7 +34,8 @@ _MODES: Final = ("its schema is followed by the server", "JSON mode, without a s
 async def check_models(loaded: LoadedTask, environment: Environment) -> tuple[tuple[Check, ...], tuple[UsageNote, ...]]:
     """What came of asking the target a word and the optimizer a JSON object, and what that used."""
     with collecting_usage() as usage:
-        checks = [check for role in _ROLES for check in await _check_role(role, _impatient(loaded), environment)]
+        roles = (*_ROLES, *((Role.JUDGE,) if loaded.settings.env.scorer == LLM_JUDGE else ()))
+        checks = [check for role in roles for check in await _check_role(role, _impatient(loaded), environment)]
     return tuple(checks), tuple(usage)
 
 
@@ -50,17 +53,18 @@ def _impatient(loaded: LoadedTask) -> LoadedTask:
 
 
 async def _check_role(role: Role, loaded: LoadedTask, environment: Environment) -> Sequence[Check]:
-    section = loaded.settings.model
-    backend = section.target_backend if role is Role.TARGET else section.optimizer_backend
-    name = section.target if role is Role.TARGET else section.optimizer
+    of_role = role_settings(role, loaded.settings)
+    backend, name = of_role.backend, of_role.name
     if backend == "simulated":
         return [warning(f"{role} model", "simulated: its scores say nothing about any real model")]
     async with AsyncExitStack() as stack:
         try:
-            model = await connect_model(role, loaded, environment, stack)
+            model = await connect_model(role, loaded.settings, loaded.base_dir, environment, stack, offline=False)
         except SettingsError as error:
             return [failed(f"{role} model", line) for line in error.lines]
-        address, key = _where(role, backend, environment)
+        if backend in AGENT_BACKENDS:
+            return [ok(f"{role} agent", f"{backend}: its command is there; it was not asked, that takes many tokens")]
+        address, key = _where(of_role.place, cast("ApiBackend", backend), environment)
         try:
             answer = await model.complete(_request(role))
         except ChatError as error:
@@ -85,9 +89,8 @@ def _request(role: Role) -> ChatRequest:
 
 def _where(role: Role, backend: ApiBackend, environment: Environment) -> tuple[str, str]:
     """The address as people know it, and the name of the variable with its key."""
-    api = "OPENAI" if backend == "openai_chat" else "OPENAI_COMPATIBLE"
-    address = environment.find(role, f"{api}_BASE_URL")
-    return address.value or "the provider's own address", environment.find(role, f"{api}_API_KEY").name
+    address, key = environment.address_and_key(role, backend)
+    return address.value or "the provider's own address", key.name
 
 
 def _json_check(answer: ChatAnswer) -> Check:

@@ -9,6 +9,7 @@ from burnish.presentation.settings.mapping import canonical
 from burnish.presentation.settings.sections import TaskSettings
 
 _RENAMED = {
+    "model.backend": "model_backend",
     "model.target": "target_model",
     "model.optimizer": "optimizer_model",
     "optimizer.learning_rate": "edit_budget",
@@ -20,6 +21,9 @@ _RENAMED = {
 _SHARED = frozenset(
     {
         *("model.target_backend", "model.optimizer_backend"),
+        *("model.target_qwen_chat_thinking_mode", "model.optimizer_qwen_chat_thinking_mode"),
+        *("model.codex_exec_path", "model.codex_exec_sandbox", "model.codex_exec_network_access"),
+        *("model.codex_trace_to_optimizer", "model.claude_code_exec_path"),
         *("train.num_epochs", "train.steps_per_epoch", "train.batch_size", "train.accumulation", "train.seed"),
         "train.train_size",
         *("gradient.minibatch_size", "gradient.merge_batch_size", "gradient.analyst_workers", "gradient.failure_only"),

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from pydantic import SecretStr
-
 from burnish.application.budget import Budget
 from burnish.application.optimizer_ports import (
     EditRanker,
@@ -30,14 +28,9 @@ from burnish.domain.rollouts import SPLITS
 from burnish.domain.runs import is_run_id, skill_hash
 from burnish.domain.token_forecast import ModelSizes
 from burnish.infrastructure.models.chat import ChatModel
-from burnish.infrastructure.models.metered import MeteredModel
 from burnish.infrastructure.models.offline import OfflineModel
-from burnish.infrastructure.models.openai_settings import OpenAIChatSettings, fingerprint_of
 from burnish.infrastructure.optimizer.chat_optimizer import ChatOptimizer, OptimizerLimits, chat_optimizer
 from burnish.infrastructure.optimizer.prompt_texts import load_prompts
-from burnish.infrastructure.simulation.apprentice import SimulatedApprentice
-from burnish.infrastructure.simulation.coach import SimulatedCoach
-from burnish.infrastructure.simulation.judge import SimulatedJudge
 from burnish.infrastructure.tasks.chat_runner import ChatTaskRunner
 from burnish.infrastructure.tasks.data_report import refuse_twins, warnings
 from burnish.infrastructure.tasks.items import ItemRules, item_json
@@ -48,14 +41,14 @@ from burnish.infrastructure.tasks.scorers import JsonMatch, Scorer, load_scorer
 from burnish.infrastructure.tasks.scoring import JudgingScorer
 from burnish.infrastructure.tasks.splits import Splits, read_split_file, read_split_folder
 from burnish.infrastructure.tasks.task_package import read_package_items
-from burnish.presentation.model_facts import LLM_JUDGE, ChosenModel, chosen_models, role_prices, role_sizes
-from burnish.presentation.settings.environment import NO_KEY, Endpoint, Environment, Role
+from burnish.presentation.connecting import connect_model
+from burnish.presentation.model_facts import LLM_JUDGE, role_prices, role_sizes
+from burnish.presentation.settings.environment import Environment, Role
 from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
-from burnish.presentation.settings.sections import ModelSection, TaskSettings
+from burnish.presentation.settings.sections import AGENT_BACKENDS, TaskSettings
 from burnish.presentation.skill_folders import InitialSkill, read_initial_skill
-from burnish.presentation.text_files import read_text_file
 
 SIMULATED = "simulated"
 
@@ -148,20 +141,20 @@ async def open_task(
     async with AsyncExitStack() as stack:
         judge: ChatModel | None = None
         if settings.env.scorer == LLM_JUDGE:
-            judge = await _connect(Role.JUDGE, settings, base, environment, stack, offline=offline)
+            judge = await connect_model(Role.JUDGE, settings, base, environment, stack, offline=offline)
         scorer = checked_scorer(settings, base, splits, judge=judge)
-        target = await _connect(Role.TARGET, settings, base, environment, stack, offline=offline)
+        target = await connect_model(Role.TARGET, settings, base, environment, stack, offline=offline)
         prompts = load_prompts(None if settings.optimizer.prompts is None else base / settings.optimizer.prompts)
         optimizer: ChatModel = OfflineModel("none")
         if trains:
-            optimizer = await _connect(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
+            optimizer = await connect_model(Role.OPTIMIZER, settings, base, environment, stack, offline=offline)
         runner = ChatTaskRunner(
             splits=used,
             model=target,
             scorer=scorer,
             template=settings.env.prompt,
             answer_instruction=settings.env.answer_instruction or "",
-            max_tokens=settings.model.target_max_tokens,
+            max_tokens=None if settings.model.target_backend in AGENT_BACKENDS else settings.model.target_max_tokens,
             shows_reference=settings.env.show_reference,
         )
         limits = optimizer_limits(settings)
@@ -191,11 +184,6 @@ async def open_task(
             digest=_digest(settings, initial.text, used, runner.fingerprint, roles.fingerprint),
             warnings=(*initial.warnings, *warnings(used)),
         )
-
-
-async def connect_model(role: Role, loaded: LoadedTask, environment: Environment, stack: AsyncExitStack) -> ChatModel:
-    """The role's model as a run asks it, closed with the stack. Raises SettingsError when it is not all told."""
-    return await _connect(role, loaded.settings, loaded.base_dir, environment, stack, offline=False)
 
 
 def optimizer_limits(settings: TaskSettings) -> OptimizerLimits:
@@ -272,79 +260,6 @@ def _judge_scorer(settings: TaskSettings, model: ChatModel) -> LlmJudge:
 
 def _scorer_name(settings: TaskSettings) -> str:
     return settings.env.scorer_function or settings.env.scorer
-
-
-async def _connect(
-    role: Role, settings: TaskSettings, base: Path, environment: Environment, stack: AsyncExitStack, *, offline: bool
-) -> ChatModel:
-    """The role's model; closed with the stack."""
-    section, chosen = settings.model, chosen_models(settings)[role]
-    if chosen.backend == "simulated":
-        model = _simulate(role, section, base)
-    else:
-        workers = settings.gradient.analyst_workers if role is Role.OPTIMIZER else settings.env.workers
-        model = _call_api(role, chosen, section, workers, environment, offline=offline)
-    stack.push_async_callback(model.aclose)
-    return MeteredModel(model, role.value)
-
-
-def _simulate(role: Role, section: ModelSection, base: Path) -> ChatModel:
-    simulated = section.simulated
-    if role is Role.TARGET:
-        return SimulatedApprentice(noise=simulated.noise, seed=simulated.seed)
-    if role is Role.JUDGE:
-        return SimulatedJudge()
-    if not simulated.knowledge:
-        raise SettingsError(
-            ("model.simulated.knowledge: names no file: the simulated optimizer needs the right rules",)
-        )
-    path = base / simulated.knowledge
-    knowledge = read_text_file(path, "model.simulated.knowledge")
-    try:
-        return SimulatedCoach(
-            knowledge,
-            useful=simulated.useful,
-            useless=simulated.useless,
-            harmful=simulated.harmful,
-            seed=simulated.seed,
-        )
-    except ValueError as error:
-        raise SettingsError((f"model.simulated.knowledge: {path}: holds no rule lines to teach from",)) from error
-
-
-def _call_api(
-    role: Role, chosen: ChosenModel, section: ModelSection, workers: int, environment: Environment, *, offline: bool
-) -> ChatModel:
-    assert chosen.backend != "simulated", "nobody is called"
-    is_target, is_judge = role is Role.TARGET, role is Role.JUDGE
-    # A judge without a backend of its own answers where the optimizer does, with its patience too.
-    place = Role.OPTIMIZER if is_judge and section.judge_backend is None else role
-    endpoint = (
-        Endpoint(base_url=None, api_key=SecretStr(NO_KEY), model=chosen.name or "")
-        if offline
-        else environment.endpoint(place, chosen.backend, chosen.name)
-    )
-    optimizer_tokens = section.judge_max_tokens if is_judge else section.optimizer_max_tokens
-    optimizer_temperature = section.judge_temperature if is_judge else section.optimizer_temperature
-    settings = OpenAIChatSettings(
-        model=endpoint.model,
-        base_url=endpoint.base_url,
-        api_key=endpoint.api_key.get_secret_value(),
-        timeout_seconds=section.target_timeout_seconds if is_target else section.optimizer_timeout_seconds,
-        max_retries=section.target_max_retries if is_target else section.optimizer_max_retries,
-        max_concurrency=workers,
-        max_tokens=section.target_max_tokens if is_target else optimizer_tokens,
-        temperature=section.target_temperature if is_target else optimizer_temperature,
-        reasoning_effort=section.target_reasoning_effort if is_target else section.optimizer_reasoning_effort,
-        token_parameter="max_tokens" if chosen.backend == "openai_compatible" else "max_completion_tokens",
-    )
-    if offline:
-        return OfflineModel(fingerprint_of(settings))
-    from burnish.infrastructure.models.openai_chat import (  # noqa: PLC0415 - its libraries are for calls only
-        OpenAIChatModel,
-    )
-
-    return OpenAIChatModel(settings)
 
 
 def _digest(settings: TaskSettings, skill: str, splits: Splits, target: str, optimizer: str) -> str:

@@ -13,6 +13,8 @@ import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import cast
+from urllib.parse import urlsplit
 
 import openai
 import pytest
@@ -20,7 +22,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from scripted_server import Body, Reply, ScriptedServer, completion, failure, in_turn
+from scripted_server import Body, Reply, ScriptedServer, body_of, completion, failure, in_turn
 
 from burnish.infrastructure.models.chat import ChatAnswer, ChatError, ChatErrorCode, ChatRequest, Usage
 from burnish.infrastructure.models.openai_chat import OpenAIChatModel
@@ -59,6 +61,7 @@ class Rig:
             sleep=self.sleep,
             draw=lambda: 0.0,
             now=lambda: NOW,
+            clock=lambda: sum(self.waits),
         )
         self.models.append(model)
         return model
@@ -113,6 +116,35 @@ async def test_token_limit_has_the_name_that_openai_knows(rig: Rig) -> None:
     await rig.model(replace(SETTINGS, max_tokens=50)).complete(ASK)
     assert rig.server.requests[0].body["max_completion_tokens"] == 50
     assert "max_tokens" not in rig.server.requests[0].body
+
+
+async def test_the_other_name_of_the_token_limit_is_used_once_the_server_asks_for_it(rig: Rig) -> None:
+    message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    refused = failure(400, message, param="max_tokens", code="unsupported_parameter")
+    rig.server.respond = in_turn(refused, completion("ok"))
+    model = rig.model(replace(SETTINGS, max_tokens=50, token_parameter="max_tokens"))
+    answers = [await model.complete(ASK), await model.complete(ASK)]
+    sent = [
+        (request.body.get("max_tokens"), request.body.get("max_completion_tokens")) for request in rig.server.requests
+    ]
+    assert sent == [(50, None), (None, 50), (None, 50)]
+    assert [answer.attempts for answer in answers] == [2, 1]
+
+
+async def test_openai_s_reasoning_models_are_sent_no_temperature(rig: Rig) -> None:
+    settings = replace(SETTINGS, model="gpt-5.5", temperature=0.5, reasoning_effort="low", is_openai=True)
+    await rig.model(settings).complete(ASK)
+    body = rig.server.requests[0].body
+    assert ("temperature" in body, body["reasoning_effort"]) == (False, "low")
+
+
+async def test_cached_tokens_are_told_apart(rig: Rig) -> None:
+    reply = completion("ok", usage=(700, 2))
+    usage = cast("dict[str, object]", body_of(reply)["usage"])
+    usage["prompt_tokens_details"] = {"cached_tokens": 640}
+    rig.server.respond = in_turn(reply)
+    answer = await rig.model().complete(ASK)
+    assert answer.usage == Usage(prompt_tokens=700, completion_tokens=2, cached_tokens=640)
 
 
 @pytest.mark.parametrize(
@@ -328,14 +360,17 @@ async def test_span_follows_the_genai_conventions(rig: Rig) -> None:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "small",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "server.address": "127.0.0.1",
+        "server.port": urlsplit(rig.server.base_url).port,
         "gen_ai.usage.input_tokens": 12,
         "gen_ai.usage.output_tokens": 3,
     }
 
 
 async def test_failed_attempt_is_logged_by_code_and_named_parameter(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    rig.server.respond = in_turn(failure(400, param="temperature", code="unsupported_parameter"))
-    await _failure_of(rig.model(), replace(ASK, temperature=2.0))
+    rig.server.respond = in_turn(failure(400, param="messages", code="context_length_exceeded"))
+    await _failure_of(rig.model())
     (line,) = our_lines(caplog)
     event, *fields = line.split(" ")
     assert event == "model.call_failed"
@@ -344,8 +379,8 @@ async def test_failed_attempt_is_logged_by_code_and_named_parameter(rig: Rig, ca
         "status=400",
         "attempt=1",
         "purpose=rollout",
-        "reason=unsupported_parameter",
-        "parameter=temperature",
+        "reason=context_length_exceeded",
+        "parameter=messages",
     }
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from burnish.infrastructure.models.openai_settings import AzureAccess
 from burnish.presentation.settings.dotenv import read_dotenv
 from burnish.presentation.settings.environment import (
     VARIABLES,
@@ -44,6 +45,20 @@ def test_the_variables_are_these() -> None:
         "OPENAI_COMPATIBLE_API_KEY",
         "OPENAI_COMPATIBLE_BASE_URL",
         "OPENAI_COMPATIBLE_MODEL",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CODEX_API_KEY",
+        "QWEN_CHAT_API_KEY",
+        "QWEN_CHAT_BASE_URL",
+        "QWEN_CHAT_MODEL",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_OPENAI_ENDPOINT",
+        "AZURE_OPENAI_API_VERSION",
+        "AZURE_OPENAI_AUTH_MODE",
+        "AZURE_OPENAI_AD_SCOPE",
+        "AZURE_OPENAI_MANAGED_IDENTITY_CLIENT_ID",
     }
     assert {f"{prefix}{name}" for prefix in ("", "TARGET_", "OPTIMIZER_", "JUDGE_") for name in plain} == VARIABLES
 
@@ -57,6 +72,91 @@ def test_a_compatible_server_needs_an_address_and_a_model_only() -> None:
     found = environment(OPENAI_COMPATIBLE_BASE_URL="http://localhost:8000/v1", OPENAI_COMPATIBLE_MODEL="small")
     endpoint = found.endpoint(Role.TARGET, "openai_compatible", None)
     assert facts(endpoint) == ("http://localhost:8000/v1", "sk-no-key-required", "small")
+
+
+def test_claude_needs_a_key_or_a_gateway_s_token() -> None:
+    by_key = environment(ANTHROPIC_API_KEY=KEY, ANTHROPIC_AUTH_TOKEN="token").endpoint(Role.TARGET, "claude_chat", None)
+    assert (*facts(by_key), by_key.is_token) == (None, KEY, "claude-sonnet-4-6", False)
+    by_token = environment(ANTHROPIC_AUTH_TOKEN="token", ANTHROPIC_BASE_URL="http://gateway")
+    endpoint = by_token.endpoint(Role.OPTIMIZER, "claude_chat", "mine")
+    assert (*facts(endpoint), endpoint.is_token) == ("http://gateway", "token", "mine", True)
+    assert refusal(environment(), Role.TARGET, "claude_chat") == (
+        "environment: ANTHROPIC_API_KEY: is not set, nor is TARGET_ANTHROPIC_API_KEY: set it to the key of the API",
+    )
+
+
+def test_qwen_needs_nothing_where_its_server_usually_is() -> None:
+    endpoint = environment(QWEN_CHAT_MODEL="small").endpoint(Role.TARGET, "qwen_chat", None)
+    assert facts(endpoint) == (None, "sk-no-key-required", "small")
+    assert environment().endpoint(Role.TARGET, "qwen_chat", None).model == "Qwen/Qwen3.5-4B"
+
+
+def test_an_address_at_azure_makes_it_azure() -> None:
+    found = environment(
+        OPENAI_API_KEY="for-openai-itself",
+        AZURE_OPENAI_ENDPOINT="https://mine.example",
+        AZURE_OPENAI_API_KEY=KEY,
+        AZURE_OPENAI_API_VERSION="2024-10-21",
+    )
+    endpoint = found.endpoint(Role.TARGET, "openai_chat", "deployed")
+    assert facts(endpoint) == ("https://mine.example", KEY, "deployed")
+    assert endpoint.azure == AzureAccess(auth="api_key", api_version="2024-10-21")
+
+
+@pytest.mark.parametrize(
+    ("mode", "auth"),
+    [
+        ("", "azure_cli"),
+        ("azure_cli", "azure_cli"),
+        ("managed_identity", "managed_identity"),
+        ("AAD", "managed_identity"),
+        ("azure_ad", "managed_identity"),
+    ],
+)
+def test_azure_without_a_key_asks_for_tokens(mode: str, auth: str) -> None:
+    found = environment(
+        AZURE_OPENAI_ENDPOINT="https://mine.example",
+        AZURE_OPENAI_AUTH_MODE=mode,
+        AZURE_OPENAI_AD_SCOPE="https://scope/.default",
+        TARGET_AZURE_OPENAI_MANAGED_IDENTITY_CLIENT_ID="me",
+    )
+    azure = found.endpoint(Role.TARGET, "openai_chat", "deployed").azure
+    assert azure is not None
+    assert (azure.auth, azure.scope, azure.client_id) == (auth, "https://scope/.default", "me")
+
+
+def test_each_role_may_have_its_own_place() -> None:
+    found = environment(
+        OPENAI_API_KEY=KEY,
+        OPTIMIZER_AZURE_OPENAI_ENDPOINT="https://mine.example",
+        OPTIMIZER_AZURE_OPENAI_API_KEY="key-at-azure",
+    )
+    assert found.endpoint(Role.TARGET, "openai_chat", "m").azure is None
+    assert facts(found.endpoint(Role.OPTIMIZER, "openai_chat", "m")) == ("https://mine.example", "key-at-azure", "m")
+
+
+@pytest.mark.parametrize("mode", ["openai", "compat", "openai_compatible"])
+def test_azure_can_be_switched_off_for_a_role(mode: str) -> None:
+    found = environment(
+        OPENAI_API_KEY=KEY, AZURE_OPENAI_ENDPOINT="https://mine.example", TARGET_AZURE_OPENAI_AUTH_MODE=mode
+    )
+    assert facts(found.endpoint(Role.TARGET, "openai_chat", "m")) == (None, KEY, "m")
+    assert found.endpoint(Role.OPTIMIZER, "openai_chat", "m").azure is not None
+
+
+def test_what_azure_lacks_is_named() -> None:
+    found = environment(AZURE_OPENAI_ENDPOINT="mine.example", AZURE_OPENAI_AUTH_MODE="key")
+    assert refusal(found, Role.TARGET, "openai_chat") == (
+        "environment: AZURE_OPENAI_ENDPOINT: must be a server's address that begins with http:// or https://",
+        "environment: AZURE_OPENAI_AUTH_MODE: must be api_key, azure_cli, managed_identity, or openai for no Azure at all",
+    )
+    found = environment(AZURE_OPENAI_ENDPOINT="https://mine.example", AZURE_OPENAI_AUTH_MODE="api_key")
+    assert refusal(found, Role.TARGET, "openai_chat") == (
+        (
+            "environment: AZURE_OPENAI_API_KEY: is not set, nor is TARGET_AZURE_OPENAI_API_KEY: "
+            "set it to the key of the resource"
+        ),
+    )
 
 
 def test_the_two_backends_share_no_variable() -> None:
@@ -173,7 +273,23 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
 def test_only_known_variables_are_kept(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://file\nUNRELATED_TOKEN=abc\n")
     found = read_environment(tmp_path, {"OPENAI_API_KEY": KEY, "HOME": "/somewhere"})
-    assert found == Environment(process={"OPENAI_API_KEY": KEY}, dotenv={"OPENAI_BASE_URL": "http://file"})
+    assert found == Environment(
+        process={"OPENAI_API_KEY": KEY}, dotenv={"OPENAI_BASE_URL": "http://file"}, machine={"HOME": "/somewhere"}
+    )
+
+
+def test_an_agent_sees_its_own_keys_and_what_tells_where_it_is() -> None:
+    found = Environment(
+        process={"OPENAI_API_KEY": KEY, "TARGET_ANTHROPIC_API_KEY": "for-claude", "AZURE_OPENAI_API_KEY": "for-azure"},
+        dotenv={"CODEX_API_KEY": "for-codex"},
+        machine={"PATH": "/bin"},
+    )
+    assert found.for_agent(Role.TARGET, "codex_exec") == {
+        "PATH": "/bin",
+        "CODEX_API_KEY": "for-codex",
+        "OPENAI_API_KEY": KEY,
+    }
+    assert found.for_agent(Role.TARGET, "claude_code_exec") == {"PATH": "/bin", "ANTHROPIC_API_KEY": "for-claude"}
 
 
 # --- the .env file -----------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_texts_and_numbers_of_options_keep_their_types() -> None:
     assert (loaded.env.split_dir, loaded.env.split_mode, loaded.env.skill_init) == ("items/of mine", "split_dir", "")
 
 
-BACKENDS = "openai_chat, openai_compatible or simulated"
+BACKENDS = "openai_chat, openai_compatible, claude_chat, qwen_chat, codex_exec, claude_code_exec or simulated"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,8 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         ("model: {simulated: {nose: 1}}", "model.simulated.nose: unknown key: did you mean model.simulated.noise?"),
         ("train: {edit_budget: 4}", "train.edit_budget: unknown key: set optimizer.learning_rate"),
         ("optimizer: {min_edit_budget: 4}", "optimizer.min_edit_budget: unknown key: set optimizer.min_learning_rate"),
-        ("model: {backend: x}", "model.backend: unknown key: set model.target_backend and model.optimizer_backend"),
+        ("model: {backend: x}", f"model.backend: must be {BACKENDS[:-13]}, simulated or null, not x"),
+        ("train: {backend: x}", "train.backend: unknown key: did you mean model.backend?"),
         (
             "model: {reasoning_effort: low}",
             (
@@ -164,8 +165,22 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         (
             "model: {openai_base_url: http://user:sk-abcdefgh@host}",
             (
-                "model.openai_base_url: addresses have no place here: "
-                "set the environment variable OPENAI_BASE_URL or OPENAI_COMPATIBLE_BASE_URL"
+                "model.openai_base_url: what depends on the machine has no place here: "
+                "set the environment variable OPENAI_BASE_URL"
+            ),
+        ),
+        (
+            "model: {optimizer_azure_openai_api_key: sk-abcdefgh}",
+            (
+                "model.optimizer_azure_openai_api_key: a secret has no place here: "
+                "set the environment variable OPTIMIZER_AZURE_OPENAI_API_KEY"
+            ),
+        ),
+        (
+            "model: {azure_openai_api_version: 2024-10-21}",
+            (
+                "model.azure_openai_api_version: what depends on the machine has no place here: "
+                "set the environment variable AZURE_OPENAI_API_VERSION"
             ),
         ),
         # sections
@@ -244,8 +259,8 @@ BACKENDS = "openai_chat, openai_compatible or simulated"
         ),
         # not supported yet
         (
-            "model: {target_backend: claude_chat}",
-            f"model.target_backend: claude_chat is not supported yet: use {BACKENDS}",
+            "model: {target_backend: cursor_exec}",
+            f"model.target_backend: cursor_exec is not supported yet: use {BACKENDS}",
         ),
         (
             "optimizer: {lr_scheduler: Autonomous}",

@@ -31,11 +31,15 @@ FIXED = {
     "evaluation.use_gate",
 }
 CHOICES: dict[str, list[Scalar]] = {
-    "model.target_backend": ["openai_chat", "openai_compatible", "simulated"],
-    "model.optimizer_backend": ["openai_chat", "openai_compatible", "simulated"],
-    "model.judge_backend": [None, "openai_chat", "openai_compatible", "simulated"],
+    "model.backend": [None, "openai_chat", "qwen_chat", "simulated"],
+    "model.target_backend": ["openai_chat", "openai_compatible", "claude_chat", "codex_exec", "simulated"],
+    "model.optimizer_backend": ["openai_chat", "openai_compatible", "qwen_chat", "simulated"],
+    "model.judge_backend": [None, "openai_chat", "claude_chat", "simulated"],
+    "model.target_qwen_chat_thinking_mode": ["server_default", "enabled", "disabled"],
+    "model.optimizer_qwen_chat_thinking_mode": ["server_default", "enabled", "disabled"],
     "model.target_reasoning_effort": [None, "none", "low", "max"],
     "model.optimizer_reasoning_effort": [None, "minimal", "high"],
+    "model.codex_exec_sandbox": ["read-only", "workspace-write", "danger-full-access"],
     "optimizer.lr_scheduler": ["constant", "linear", "cosine"],
     "evaluation.gate_metric": ["hard", "soft", "mixed"],
     "evaluation.gate_mode": ["strict", "two_split"],
@@ -87,6 +91,10 @@ RANGES: dict[str, st.SearchStrategy[Value]] = {
     **{f"model.{role}_max_tokens": st.none() | POSITIVE for role in ("target", "optimizer")},
     **{f"model.{role}_timeout_seconds": st.floats(1e-9, 86_400) for role in ("target", "optimizer")},
     **{f"model.{role}_max_retries": st.integers(0, 20) for role in ("target", "optimizer")},
+    **{f"model.{role}_max_concurrency": st.none() | st.integers(1, 1024) for role in ("target", "optimizer")},
+    **{f"model.{role}_requests_per_minute": st.none() | POSITIVE for role in ("target", "optimizer")},
+    **{f"model.{role}_tokens_per_minute": st.none() | POSITIVE for role in ("target", "optimizer")},
+    **{f"model.{name}": TEXTS for name in ("codex_exec_path", "claude_code_exec_path", "claude_code_exec_tools")},
     "model.simulated.noise": SHARES,
     "model.simulated.seed": st.integers(0, 2**63 - 1),
     "model.simulated.knowledge": TEXTS,
@@ -324,7 +332,7 @@ def test_the_effective_file_is_stable_and_readable(tmp_path: Path) -> None:
     file.write_text("env: {prompt: \"Q: {question}\\nA:\", name: 'no'}\nmodel: {target: org/model}\n")
     lines = effective_yaml(load_task(file)).splitlines()
     assert len(lines) == len(KEYS) + 8
-    assert lines[:3] == ["model:", "  target_backend: openai_chat", "  target: org/model"]
+    assert lines[:4] == ["model:", "  backend: null", "  target_backend: openai_chat", "  target: org/model"]
     assert "    noise: 0.0" in lines
     assert '  name: "no"' in lines
     assert '  prompt: "Q: {question}\\nA:"' in lines

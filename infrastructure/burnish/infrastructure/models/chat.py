@@ -40,11 +40,26 @@ class ChatErrorCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one call; `is_estimated` when the server reported none and they were guessed from the text's length."""
+    """Tokens of one call; `is_estimated` when the server reported none and they were guessed from the text's length.
+
+    Of the prompt's tokens `cached_tokens` were read from the provider's cache, and `cache_written_tokens` written to it.
+    """
 
     prompt_tokens: int
     completion_tokens: int
     is_estimated: bool = False
+    cached_tokens: int = 0
+    cache_written_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            is_estimated=self.is_estimated or other.is_estimated,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
+        )
 
 
 class ChatError(Exception):
@@ -66,7 +81,8 @@ class ChatRequest:
 
     `json_schema`, where given, is a JSON Schema object the whole answer must match (`schema_name` names it for the API).
     `purpose` is a short name for usage accounting (`rollout`, `reflect`, …). None leaves a parameter to the model's own
-    settings. `seed` makes repeated sampling reproducible where a server offers it.
+    settings. `seed` makes repeated sampling reproducible where a server offers it. `skill` is the part of `system` that
+    is a skill document: an agent that looks for skills in a folder finds it there, and the rest in its prompt.
     """
 
     system: str
@@ -77,15 +93,17 @@ class ChatRequest:
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    skill: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAnswer:
-    """A usable answer: not empty, not cut off."""
+    """A usable answer: not empty, not cut off. `trace` tells what an agent did before it answered, in turns."""
 
     text: str
     usage: Usage
     attempts: int = 1
+    trace: str = ""
 
 
 class ChatModel(Protocol):

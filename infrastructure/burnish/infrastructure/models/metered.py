@@ -56,4 +56,6 @@ class MeteredModel:
         await self._model.aclose()
 
     def _note(self, usage: Usage) -> None:
-        note_usage(UsageNote(self._role, usage.prompt_tokens, usage.completion_tokens, usage.is_estimated))
+        # A token written to a provider's cache costs a quarter more: counted so, a cap in dollars is never passed.
+        prompt_tokens = usage.prompt_tokens + -(-usage.cache_written_tokens // 4)
+        note_usage(UsageNote(self._role, prompt_tokens, usage.completion_tokens, usage.is_estimated))

@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from burnish.infrastructure.models.served_settings import ServedSettings
 
 JsonMode = Literal["schema", "object", "none"]
+AzureAuth = Literal["api_key", "azure_cli", "managed_identity"]
 
-LONGEST_WAIT_SECONDS: Final = 60.0
-"""Before a retry, whatever `Retry-After` asks for."""
+AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
+AZURE_API_VERSION = "2024-12-01-preview"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIChatSettings:
-    """Which model, where, and how to ask it.
+class AzureAccess:
+    """How Azure lets us in: by the key, or by a token for `scope` from the `az` command or a managed identity."""
 
-    `base_url` None is OpenAI itself. `timeout_seconds` bounds one attempt from request to last byte. A call makes at most
-    `max_retries` + 1 attempts, with waits of at most `LONGEST_WAIT_SECONDS` between them; `max_concurrency` bounds the
-    requests in flight of one model object. `token_parameter` is the name the server knows for the limit of an answer's
-    tokens: `max_tokens` at compatible servers. `max_tokens` and `temperature` are for requests that bring none.
-    `json_mode` is the strongest way to ask for JSON that is tried; a server that refuses it is asked at once for the
-    next weaker one, which are at most two requests more.
+    auth: AzureAuth = "api_key"
+    api_version: str = AZURE_API_VERSION
+    scope: str = AZURE_SCOPE
+    client_id: str | None = None
+    """Of a managed identity that a user has assigned; None: the machine's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAIChatSettings(ServedSettings):
+    """Which model of which server of OpenAI's API.
+
+    `base_url` None is OpenAI itself; with `azure` it is the resource's address, and `model` the deployment's name.
+    `token_parameter` is the name the server knows for the limit of an answer's tokens: `max_tokens` at compatible
+    servers. `json_mode` is the strongest way to ask for JSON that is tried; a server that refuses it is asked at once
+    for the next weaker one. `is_openai`: the table of OpenAI's own models tells which parameters they take.
     """
 
-    model: str
-    base_url: str | None
-    api_key: str = field(repr=False)
-    timeout_seconds: float = 120.0
-    max_retries: int = 4
-    max_concurrency: int = 16
-    max_tokens: int | None = None
-    temperature: float | None = None
-    reasoning_effort: str | None = None
+    API: ClassVar[str] = "openai/chat.completions"
+
     json_mode: JsonMode = "schema"
     token_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"  # noqa: S105  # no secret
+    is_openai: bool = False
+    azure: AzureAccess | None = None
 
-
-def fingerprint_of(settings: OpenAIChatSettings) -> str:
-    """A SHA-256 over the model and the parameters that decide about its answers; not over key, address or limits.
-
-    It holds the JSON mode that was configured, not the weaker one a server made us use: it must not move in a run.
-    """
-    parameters = {
-        "api": "openai/chat.completions",
-        "model": settings.model,
-        "max_tokens": settings.max_tokens,
-        "temperature": settings.temperature,
-        "reasoning_effort": settings.reasoning_effort,
-        "json_mode": settings.json_mode,
-    }
-    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
+    @property
+    def parameters(self) -> dict[str, object]:
+        """What of the settings decides about answers."""
+        return {**self.common_parameters, "json_mode": self.json_mode}

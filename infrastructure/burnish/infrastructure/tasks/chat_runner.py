@@ -138,6 +138,7 @@ class ChatTaskRunner:
             purpose="rollout",
             max_tokens=self._max_tokens,
             seed=_item_seed(batch, item.item_id),
+            skill=skill,
         )
 
     async def _try(self, item: Item, request: ChatRequest) -> Rollout:
@@ -154,7 +155,7 @@ class ChatTaskRunner:
             item.item_id,
             hard=score.hard,
             soft=score.soft,
-            trajectory=trajectory_of(request, answer.text),
+            trajectory=trajectory_of(request, answer.text, answer.trace),
             task_type=item.task_type,
             prediction=prediction,
             fail_reason=score.reason if self._shows_reference else score.reason_without_answer or score.reason,
@@ -184,9 +185,9 @@ class ChatTaskRunner:
                     raise DataError(f"{where}: {problem}")
 
 
-def trajectory_of(request: ChatRequest, answer: str) -> str:
-    """A question and its answer, as the optimizer gets to read them."""
-    return f"[user]\n{request.user}\n\n[agent]\n{answer}"
+def trajectory_of(request: ChatRequest, answer: str, trace: str = "") -> str:
+    """A question, what an agent did about it, and its answer, as the optimizer gets to read them."""
+    return "\n\n".join(filter(None, (f"[user]\n{request.user}", trace, f"[agent]\n{answer}")))
 
 
 def _fingerprint(item: Item) -> str:

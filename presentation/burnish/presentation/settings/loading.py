@@ -13,7 +13,7 @@ from burnish.presentation.settings.errors import SettingsError, shown_path
 from burnish.presentation.settings.keys import KEYS
 from burnish.presentation.settings.layers import Layer, merge, read_chain, read_options
 from burnish.presentation.settings.problems import explain, set_at
-from burnish.presentation.settings.sections import TaskSettings
+from burnish.presentation.settings.sections import BACKEND_NAMES, ROLES_OF_BACKEND, TaskSettings
 from burnish.presentation.settings.yaml_text import Value
 
 DEFAULT = "default"
@@ -44,7 +44,7 @@ def load_task(path: Path | str, overrides: Sequence[str] = ()) -> LoadedTask:
     file = Path(path)
     files = read_chain(file)
     options, lines = read_options(overrides)
-    layers = (*files, options)
+    layers = tuple(map(with_both_roles, (*files, options)))
     tree: dict[str, Value] = {}
     for layer in layers:
         tree = merge(tree, layer.tree)
@@ -64,6 +64,19 @@ def load_task(path: Path | str, overrides: Sequence[str] = ()) -> LoadedTask:
         raise SettingsError(lines)
     sources = {key: _origin(layers, key.split(".")) or DEFAULT for key in KEYS}
     return LoadedTask(settings, MappingProxyType(sources), file.absolute().parent)
+
+
+def with_both_roles(layer: Layer) -> Layer:
+    """The layer with the backends of both roles where it sets model.backend and not those; below it they lose to it."""
+    model = layer.tree.get("model")
+    backend = model.get("backend") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(backend, str):
+        return layer
+    roles = ROLES_OF_BACKEND.get(BACKEND_NAMES.get(backend.lower(), backend.lower()))
+    if roles is None:
+        return layer  # refused as a whole
+    both: dict[str, Value] = dict(zip(("target_backend", "optimizer_backend"), roles, strict=True))
+    return Layer(layer.name, {**layer.tree, "model": {**both, **model}})
 
 
 def _origin(layers: Sequence[Layer], path: Sequence[str]) -> str | None:

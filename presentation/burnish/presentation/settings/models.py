@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import cast
 
-from burnish.presentation.settings.environment import Environment, Role
+from burnish.presentation.settings.environment import ApiBackend, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.settings.sections import Backend, bad_model_name
+from burnish.presentation.settings.sections import AGENT_BACKENDS, Backend, bad_model_name
 
 
 def fill_models(loaded: LoadedTask, environment: Environment) -> LoadedTask:
     """The task with the models named that its file leaves to the environment, so that they are part of the identity.
 
-    A simulated role needs none, and a name that is nowhere stays null: `Environment.endpoint` refuses it. Raises
-    SettingsError for an unusable name.
+    A simulated role needs none, an agent has its own, and a name that is nowhere stays null: `Environment.endpoint`
+    refuses it. Raises SettingsError for an unusable name.
     """
     model, sources, names = loaded.settings.model, dict(loaded.sources), dict[str, str]()
     roles: list[tuple[Role, Backend, str | None]] = [
@@ -24,9 +25,9 @@ def fill_models(loaded: LoadedTask, environment: Environment) -> LoadedTask:
     if model.judge_backend is not None:  # without, it is the optimizer's
         roles.append((Role.JUDGE, model.judge_backend, model.judge))
     for role, backend, name in roles:
-        if backend == "simulated" or name is not None:
+        if backend == "simulated" or backend in AGENT_BACKENDS or name is not None:
             continue
-        found = environment.model(role, backend)
+        found = environment.model(role, cast("ApiBackend", backend))
         if found.value is None:
             continue
         complaint = bad_model_name(found.value)

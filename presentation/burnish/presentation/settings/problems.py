@@ -7,6 +7,7 @@ import re
 
 from pydantic_core import ErrorDetails
 
+from burnish.presentation.settings.environment import VARIABLES
 from burnish.presentation.settings.errors import listed, shown
 from burnish.presentation.settings.keys import KEYS, SECTIONS, mapping_of, nearest
 from burnish.presentation.settings.sections import ModelPrice
@@ -74,6 +75,9 @@ def set_at(error: ErrorDetails) -> tuple[str, ...]:
 
 def _unknown(path: str) -> str:
     section, _, name = path.rpartition(".")
+    if name.upper() in VARIABLES:
+        what = "a secret has" if is_secret(name) else "what depends on the machine has"
+        return f"{what} no place here: set the environment variable {name.upper()}"
     if is_secret(name):
         role = next((role for role in ("TARGET_", "OPTIMIZER_") if role.strip("_").lower() in name.lower()), "")
         api = "OPENAI_COMPATIBLE" if "compatible" in name.lower() else "OPENAI"

@@ -17,9 +17,8 @@ right name.
 *Identity* settings decide what a run computes: they must stay the same for a run to go on. *Operation* settings only decide how it is
 carried out, and may change.
 
-Keys and addresses come from the environment or a `.env` file beside the task, never from the task file:
-`OPENAI_API_KEY`, `OPENAI_BASE_URL` for the backend `openai_chat`, and `OPENAI_COMPATIBLE_BASE_URL`, `OPENAI_COMPATIBLE_API_KEY`,
-`OPENAI_COMPATIBLE_MODEL` for `openai_compatible`. With `TARGET_`, `OPTIMIZER_` or `JUDGE_` in front they hold for one role.
+Keys and addresses come from the environment or a `.env` file beside the task, never from the task file: [models.md](models.md) has the
+variables of each backend.
 
 This page is printed by `burnish config reference`.
 """

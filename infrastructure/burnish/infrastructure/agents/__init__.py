@@ -1,0 +1,1 @@
+"""Agents with a command line of their own, asked like chat models."""
