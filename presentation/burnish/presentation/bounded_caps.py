@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from burnish.presentation.model_facts import unpriced_models
 from burnish.presentation.settings.errors import SettingsError, shown
-from burnish.presentation.settings.sections import AGENT_BACKENDS, TaskSettings
+from burnish.presentation.settings.model_section import AGENT_BACKENDS
+from burnish.presentation.settings.sections import TaskSettings
 
 
 def refuse_unbounded_caps(settings: TaskSettings, *, offline: bool = False) -> None:

@@ -24,14 +24,8 @@ from burnish.infrastructure.simulation.judge import SimulatedJudge
 from burnish.presentation.model_facts import chosen_judge
 from burnish.presentation.settings.environment import NO_KEY, AgentBackend, ApiBackend, Endpoint, Environment, Role
 from burnish.presentation.settings.errors import SettingsError, shown
-from burnish.presentation.settings.sections import (
-    AGENT_BACKENDS,
-    Backend,
-    Effort,
-    ModelSection,
-    TaskSettings,
-    ThinkingMode,
-)
+from burnish.presentation.settings.model_section import AGENT_BACKENDS, Backend, Effort, ModelSection, ThinkingMode
+from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.text_files import read_text_file
 
 

@@ -27,11 +27,11 @@ from burnish.presentation.new_task import (
     refuse_too_few,
     task_name,
 )
-from burnish.presentation.settings.environment import OPENAI_MODEL, bad_address, read_environment
+from burnish.presentation.settings.environment import USUAL_OPENAI_MODEL, bad_address, read_environment
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import load_task
+from burnish.presentation.settings.model_section import bad_model_name
 from burnish.presentation.settings.models import fill_models
-from burnish.presentation.settings.sections import bad_model_name
 from burnish.presentation.task import open_task
 from burnish.presentation.task_package import package_files
 from burnish.presentation.terminal import can_ask
@@ -142,7 +142,7 @@ def _task(given: _Given, source: Path, found: DataPreview, folder: Path | None) 
     is_compatible = bool(os.environ.get("OPENAI_COMPATIBLE_BASE_URL")) and given.endpoint is None and not given.asks
     model = given.model or ""
     if given.model is None and given.asks:
-        model = answered("     Which model?", default="" if endpoint else OPENAI_MODEL, fits=bad_model_name)
+        model = answered("     Which model?", default="" if endpoint else USUAL_OPENAI_MODEL, fits=bad_model_name)
     elif model and (complaint := bad_model_name(model)) is not None:
         raise SettingsError((f"--model: {complaint}",))
     elif not model and endpoint and not os.environ.get("OPENAI_COMPATIBLE_MODEL"):

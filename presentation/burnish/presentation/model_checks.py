@@ -15,7 +15,7 @@ from burnish.presentation.model_facts import LLM_JUDGE
 from burnish.presentation.settings.environment import ApiBackend, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.settings.sections import AGENT_BACKENDS
+from burnish.presentation.settings.model_section import AGENT_BACKENDS
 
 _ROLES: Final = (Role.TARGET, Role.OPTIMIZER)
 _LONGEST_WAIT_SECONDS: Final = 30.0

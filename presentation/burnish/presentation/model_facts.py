@@ -14,7 +14,8 @@ from burnish.domain.token_forecast import EXACT, NOTE_TOKENS, NOTES_AN_ANALYST, 
 from burnish.infrastructure.models.prices import FREE, price_of
 from burnish.infrastructure.optimizer.chat_optimizer import OptimizerLimits
 from burnish.presentation.settings.environment import Role
-from burnish.presentation.settings.sections import Backend, Effort, ModelPrice, TaskSettings
+from burnish.presentation.settings.model_section import Backend, Effort
+from burnish.presentation.settings.sections import ModelPrice, TaskSettings
 
 COUNT_IS_OFF = Range(0.8, 1.35)
 """By how much a real model's tokens differ from a quarter of the characters: English prose to code and numbers."""

@@ -47,7 +47,8 @@ from burnish.presentation.settings.environment import Environment, Role
 from burnish.presentation.settings.errors import SettingsError, shown
 from burnish.presentation.settings.loading import LoadedTask
 from burnish.presentation.settings.mapping import identity_items, to_budget, to_config
-from burnish.presentation.settings.sections import AGENT_BACKENDS, TaskSettings
+from burnish.presentation.settings.model_section import AGENT_BACKENDS
+from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.skill_folders import InitialSkill, read_initial_skill
 
 SIMULATED = "simulated"

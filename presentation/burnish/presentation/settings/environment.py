@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from burnish.infrastructure.models.openai_settings import AZURE_API_VERSION, AZURE_SCOPE, AzureAccess, AzureAuth
 from burnish.presentation.settings.dotenv import read_dotenv
 from burnish.presentation.settings.errors import SettingsError
-from burnish.presentation.settings.sections import bad_model_name
+from burnish.presentation.settings.model_section import bad_model_name
 
 NO_KEY = "sk-no-key-required"
 """What a server that wants no key is given; never a secret."""
@@ -37,9 +37,11 @@ class _Api:
     needs_key: bool = True
 
 
+USUAL_OPENAI_MODEL = "gpt-5.5"
+
 _APIS: Mapping[ApiBackend, _Api] = MappingProxyType(
     {
-        "openai_chat": _Api(name="OPENAI", model="gpt-5.5"),
+        "openai_chat": _Api(name="OPENAI", model=USUAL_OPENAI_MODEL),
         "openai_compatible": _Api(name="OPENAI_COMPATIBLE", needs_address=True, needs_key=False),
         "claude_chat": _Api(name="ANTHROPIC", model="claude-sonnet-4-6"),
         "qwen_chat": _Api(name="QWEN_CHAT", model="Qwen/Qwen3.5-4B", needs_key=False),

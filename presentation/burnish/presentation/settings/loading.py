@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from burnish.presentation.settings.errors import SettingsError, shown_path
 from burnish.presentation.settings.keys import KEYS
 from burnish.presentation.settings.layers import Layer, merge, read_chain, read_options
+from burnish.presentation.settings.model_section import BACKEND_NAMES, ROLES_OF_BACKEND
 from burnish.presentation.settings.problems import explain, set_at
-from burnish.presentation.settings.sections import BACKEND_NAMES, ROLES_OF_BACKEND, TaskSettings
+from burnish.presentation.settings.sections import TaskSettings
 from burnish.presentation.settings.yaml_text import Value
 
 DEFAULT = "default"

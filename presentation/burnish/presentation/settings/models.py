@@ -8,7 +8,7 @@ from typing import cast
 from burnish.presentation.settings.environment import ApiBackend, Environment, Role
 from burnish.presentation.settings.errors import SettingsError
 from burnish.presentation.settings.loading import LoadedTask
-from burnish.presentation.settings.sections import AGENT_BACKENDS, Backend, bad_model_name
+from burnish.presentation.settings.model_section import AGENT_BACKENDS, Backend, bad_model_name
 
 
 def fill_models(loaded: LoadedTask, environment: Environment) -> LoadedTask:
