@@ -125,7 +125,7 @@ async def connect_model(
         try:
             model = _served(role, of_role, environment, offline=offline)
         except MissingExtraError as error:
-            where = f"model.{role}_backend: {of_role.backend}"
+            where = f"model.{of_role.place}_backend: {of_role.backend}"
             raise SettingsError((f"{where}: needs the extra {error.extra}: install burnish[{error.extra}]",)) from None
     stack.push_async_callback(model.aclose)
     return MeteredModel(model, role.value)

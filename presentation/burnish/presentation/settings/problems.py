@@ -20,6 +20,14 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _ENTRIES = {"budget.prices": tuple(ModelPrice.model_fields)}
+_APIS = {
+    "compatible": "OPENAI_COMPATIBLE",
+    "azure": "AZURE_OPENAI",
+    "anthropic": "ANTHROPIC",
+    "claude": "ANTHROPIC",
+    "qwen": "QWEN_CHAT",
+}
+"""How the variables of a key's provider begin, by a word in the key's name."""
 _EXPECTED = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -79,13 +87,14 @@ def _unknown(path: str) -> str:
         what = "a secret has" if is_secret(name) else "what depends on the machine has"
         return f"{what} no place here: set the environment variable {name.upper()}"
     if is_secret(name):
-        role = next((role for role in ("TARGET_", "OPTIMIZER_") if role.strip("_").lower() in name.lower()), "")
-        api = "OPENAI_COMPATIBLE" if "compatible" in name.lower() else "OPENAI"
+        role = next(
+            (role for role in ("TARGET_", "OPTIMIZER_", "JUDGE_") if role.strip("_").lower() in name.lower()), ""
+        )
+        api = next((api for word, api in _APIS.items() if word in name.lower()), "OPENAI")
         return f"a secret has no place here: set the environment variable {role}{api}_API_KEY"
     if name.lower().endswith("base_url"):
-        return (
-            "addresses have no place here: set the environment variable OPENAI_BASE_URL or OPENAI_COMPATIBLE_BASE_URL"
-        )
+        api = next((api for word, api in _APIS.items() if word in name.lower()), "OPENAI_COMPATIBLE")
+        return f"addresses have no place here: set the environment variable {api}_BASE_URL"
     if (mapping := mapping_of(path)) is not None:
         return f"unknown key: each entry of {mapping} has {listed(_ENTRIES[mapping], 'and')}"
     if name == "_base_":

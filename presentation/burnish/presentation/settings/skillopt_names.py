@@ -59,15 +59,12 @@ def by_path(path: str) -> SkillOptName | None:
 _BOTH = ("target", "optimizer")
 _SEEN = "a key on a command line or in a file is seen by others: set the environment variable {}_API_KEY"
 _ADDRESS = "addresses come from the environment: set {}_BASE_URL"
-_AZURE = (
-    "Azure's own way to sign in is not supported: use openai_compatible with OPENAI_COMPATIBLE_BASE_URL and _API_KEY"
-)
-_AGENT = "no agent command line can be a target: write one as env.scorer python, or use a chat backend"
+_AZURE = "what is about Azure comes from the environment: set {}AZURE_OPENAI_{}"
+_AGENT = "an agent is started anew for each item, by its command line, and never asks: remove it"
 _MINIMAX = "there is no MiniMax backend: use openai_compatible with OPENAI_COMPATIBLE_BASE_URL, _API_KEY and _MODEL"
 _COPILOT = "there is no Copilot backend: use openai_compatible"
 _CURSOR = "there is no Cursor backend: use openai_compatible"
-_THINKING = "thinking is not switched on or off by burnish: set it at the server"
-_APPENDIX = "skill-aware reflection is not supported: an appendix in a skill is kept as it is"
+_THINKING = "say it in words: set {} to enabled or disabled"
 _DENSITY = "a score here is what items measure, nothing else: remove it"
 _NO_BENCHMARK = "belongs to SkillOpt's {}, which is no built-in task: map its items with env.prompt and env.scorer"
 _NO_JUDGE = "belongs to SkillOpt's own judge: name a scorer in env.scorer"
@@ -76,12 +73,16 @@ _ONE_EFFORT = "one effort holds for all of the optimizer's calls: set model.opti
 _RETIRED = "has no effect in SkillOpt either: remove it"
 
 _SAME = {
-    "model": "optimizer_backend target_backend",
+    "model": (
+        "optimizer_backend target_backend codex_exec_path codex_exec_sandbox codex_exec_network_access "
+        "codex_trace_to_optimizer claude_code_exec_path"
+    ),
     "train": "num_epochs train_size batch_size accumulation seed",
     "gradient": "minibatch_size merge_batch_size analyst_workers failure_only",
     "optimizer": (
         "lr_scheduler lr_control_mode skill_update_mode use_slow_update slow_update_samples "
-        "slow_update_gate_with_selection longitudinal_pair_policy use_meta_skill"
+        "slow_update_gate_with_selection longitudinal_pair_policy use_meta_skill "
+        "use_skill_aware_reflection skill_aware_appendix_source skill_aware_consolidate_threshold"
     ),
     "evaluation": "sel_env_num test_env_num eval_test gate_metric gate_mixed_weight",
     "env": "skill_init split_mode split_ratio split_seed split_dir data_path workers",
@@ -90,26 +91,15 @@ _REFUSED: Mapping[str, Mapping[str, str]] = {
     "model": {
         "rewrite_reasoning_effort": _ONE_EFFORT,
         "rewrite_max_completion_tokens": _ONE_LIMIT,
-        **{
-            f"codex_exec_{name}": _AGENT
-            for name in (
-                *("path", "sandbox", "profile", "reasoning_effort", "approval_policy"),
-                *("use_sdk", "network_access", "web_search"),
-            )
-        },
+        **{f"codex_exec_{name}": _AGENT for name in ("profile", "approval_policy", "use_sdk", "web_search")},
         "codex_exec_full_auto": _RETIRED,
-        **dict.fromkeys(("codex_path", "codex_cli_bin", "codex_bin", "codex_sandbox", "sandbox"), _AGENT),
-        **{
-            f"claude_code_exec_{name}": _AGENT
-            for name in ("path", "profile", "use_sdk", "effort", "max_thinking_tokens")
-        },
+        **{f"claude_code_exec_{name}": _AGENT for name in ("profile", "use_sdk", "max_thinking_tokens")},
         **dict.fromkeys(("cursor_exec_path", "cursor_exec_sandbox"), _CURSOR),
         **{f"copilot_exec_{name}": _COPILOT for name in ("path", "home", "allow_all_tools")},
         **{f"copilot_chat_{name}": _COPILOT for name in ("optimizer_model", "target_model", "timeout")},
-        "codex_trace_to_optimizer": _AGENT,
-        "azure_endpoint": _AZURE,
-        "azure_api_version": _AZURE,
-        "azure_api_key": _SEEN.format("OPENAI"),
+        "azure_endpoint": _AZURE.format("", "ENDPOINT"),
+        "azure_api_version": _AZURE.format("", "API_VERSION"),
+        "azure_api_key": _SEEN.format("AZURE_OPENAI"),
         **{
             f"minimax_{name}": _MINIMAX
             for name in ("region", "base_url", "api_key", "model", "temperature", "max_tokens", "enable_thinking")
@@ -117,11 +107,6 @@ _REFUSED: Mapping[str, Mapping[str, str]] = {
         **{f"{role}_minimax_{name}": _MINIMAX for role in _BOTH for name in ("base_url", "api_key")},
     },
     "gradient": {"max_analyst_rounds": _RETIRED},
-    "optimizer": {
-        "use_skill_aware_reflection": _APPENDIX,
-        "skill_aware_appendix_source": _APPENDIX,
-        "skill_aware_consolidate_threshold": _APPENDIX,
-    },
     "evaluation": {
         "use_semantic_density": _DENSITY,
         "semantic_density_weight": _DENSITY,
@@ -153,9 +138,14 @@ def _names() -> Iterator[SkillOptName]:
     yield SkillOptName(
         path="model.backend",
         flag="backend",
-        renamed=("model.target_backend", "model.optimizer_backend"),
-        remark="both roles get it, whichever it is",
+        remark="qwen_chat and agents become the target; the optimizer is openai_chat then",
     )
+    for short, key in {
+        **dict.fromkeys(("codex_path", "codex_cli_bin", "codex_bin"), "model.codex_exec_path"),
+        **dict.fromkeys(("codex_sandbox", "sandbox"), "model.codex_exec_sandbox"),
+        **dict.fromkeys(("codex_exec_reasoning_effort", "claude_code_exec_effort"), "model.target_reasoning_effort"),
+    }.items():
+        yield SkillOptName(path=f"model.{short}", flag=short, renamed=(key,))
     yield SkillOptName(path="model.optimizer", flag="optimizer_model", renamed=("model.optimizer",))
     yield SkillOptName(path="model.target", flag="target_model", renamed=("model.target",))
     yield SkillOptName(
@@ -212,32 +202,23 @@ def _names() -> Iterator[SkillOptName]:
 
 
 def _azure(role: str) -> Iterator[SkillOptName]:
-    secret = _SEEN.format(f"{role.upper()}OPENAI")
-    reasons = {
-        "endpoint": _AZURE,
-        "api_version": _AZURE,
-        "api_key": secret,
-        "auth_mode": _AZURE,
-        "ad_scope": _AZURE,
-        "managed_identity_client_id": _AZURE,
-    }
-    for name, reason in reasons.items():
-        flag = f"{role}azure_openai_{name}"
+    names = ("endpoint", "api_version", "api_key", "auth_mode", "ad_scope", "managed_identity_client_id")
+    for name in names:
+        flag, prefix = f"{role}azure_openai_{name}", role.upper()
+        reason = _SEEN.format(f"{prefix}AZURE_OPENAI") if name == "api_key" else _AZURE.format(prefix, name.upper())
         yield SkillOptName(path=f"model.{flag}", flag=flag, reason=reason)
 
 
 def _server(role: str, backend: str) -> Iterator[SkillOptName]:
     """The names of a backend that is a server with OpenAI's API."""
-    prefix = f"{role.upper()}OPENAI_COMPATIBLE"
+    prefix = f"{role.upper()}{backend.upper()}"
     reasons = {"base_url": _ADDRESS.format(prefix), "api_key": _SEEN.format(prefix)}
     renamed = ("temperature", "timeout_seconds", "max_tokens")
     if backend == "qwen_chat":
-        reasons["enable_thinking"] = _THINKING
+        modes = tuple(f"model.{each}_qwen_chat_thinking_mode" for each in _roles(role))
+        reasons["enable_thinking"] = _THINKING.format(listed(modes, "and"))
         yield SkillOptName(
-            path=f"model.{role}qwen_chat_thinking_mode",
-            flag=f"{role}qwen_chat_thinking_mode",
-            renamed=tuple(f"model.{each}_qwen_chat_thinking_mode" for each in _roles(role)),
-            reason=_THINKING,
+            path=f"model.{role}qwen_chat_thinking_mode", flag=f"{role}qwen_chat_thinking_mode", renamed=modes
         )
     else:
         yield SkillOptName(
