@@ -20,13 +20,12 @@ HERE = Path(__file__).parent
 SEED = 7
 SIZES = {"train": 24, "val": 16, "test": 20}
 
-FIRST_NAMES = ("Ada", "Bruno", "Clara", "David", "Edith", "Felix", "Greta", "Hugo", "Iris", "Jonas", "Karla", "Leon")
-LAST_NAMES = ("Hill", "Moor", "Stone", "Brook", "Field", "Lake", "Wood", "Marsh", "Dale", "Ford", "Reed", "Frost")
+NAMES = ("Hill", "Moor", "Stone", "Brook", "Field", "Lake", "Wood", "Marsh", "Dale", "Ford", "Reed", "Frost")
 GOODS = ("lamp", "chair", "kettle", "mirror", "carpet", "clock", "shelf", "vase", "pillow", "basket", "ladder", "stool")
 ORDERS = (
-    "{first} {last} orders {count} of the item {good}.",
-    "Item {good}, quantity {count}, for {first} {last}.",
-    "We need {count} pieces of {good}. The customer is {first} {last}.",
+    "{name} orders {count} of the item {good}.",
+    "{count} x {good} for {name}.",
+    "We need {count} of the item {good}, and the customer is {name}.",
 )
 
 RULES = {
@@ -91,9 +90,9 @@ def formatting(draw: random.Random) -> Splits:
     """Orders, and the house's own way to write them: `lamp*4@Hill`."""
     questions: dict[str, str] = {}
     while len(questions) < sum(SIZES.values()):
-        first, last, good = draw.choice(FIRST_NAMES), draw.choice(LAST_NAMES), draw.choice(GOODS)
+        name, good = draw.choice(NAMES), draw.choice(GOODS)
         count, order = draw.randint(2, 60), draw.choice(ORDERS)
-        questions[order.format(first=first, last=last, good=good, count=count)] = f"{good}*{count}@{last}"
+        questions[order.format(name=name, good=good, count=count)] = f"{good}*{count}@{name}"
     pairs = iter(questions.items())
     return {split: [item(split, number, *next(pairs)) for number in range(size)] for split, size in SIZES.items()}
 
