@@ -214,7 +214,8 @@ def test_the_worked_example_holds_what_it_teaches() -> None:
     report = apply_patch(skill, read_patch(answer, skill))
     assert report.failed == ()
     assert report.content == (
-        "- Answer with the shelf's code and nothing else.\n"
+        "- Answer with the shelf.\n"
         '- When the label says "fragile", the shelf is A2.\n'
         '\n\n- When the label says "keep frozen", the shelf is C9.'
+        '\n\n- When the label says "live plants", the shelf is F4.'
     )

@@ -29,7 +29,7 @@ def test_a_rollout_is_shown_with_what_is_known_of_it() -> None:
     )
     assert show_rollouts([rollout], TrajectoryLimits(tokens=100)) == (
         "<failure>\nitem: p-1\ntask type: billing\n"
-        'why it failed: expected "A", got "B"\ntrajectory:\nasked\nanswered B\n</failure>'
+        'trajectory:\nasked\nanswered B\nwhy it failed: expected "A", got "B"\n</failure>'
     )
 
 
@@ -114,8 +114,8 @@ def _shown(limits: TrajectoryLimits, **more: str) -> str:
 def test_the_papers_view_is_the_question_the_answer_and_the_reason() -> None:
     text = _shown(TrajectoryLimits(view="paper"), trajectory=CONVERSATION, fail_reason="not there")
     assert text == (
-        "<failure>\nitem: p-1\nwhy it failed: not there\ntrajectory:\n"
-        "[user]\nWhere is the cup?\n\n[… 4 turns left out …]\n\n[agent]\nIt is on the table.\n</failure>"
+        "<failure>\nitem: p-1\ntrajectory:\n[user]\nWhere is the cup?\n\n[… 4 turns left out …]\n\n"
+        "[agent]\nIt is on the table.\nwhy it failed: not there\n</failure>"
     )
 
 

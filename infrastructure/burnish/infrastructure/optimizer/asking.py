@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar, cast
 
@@ -120,6 +120,8 @@ def _complaint(answer: str, problem: str) -> str:
 
 
 def _example(schema: Mapping[str, object]) -> object:
+    if "enum" in schema:
+        return " | ".join(cast("Sequence[str]", schema["enum"]))
     match schema["type"]:
         case "object":
             properties = cast("Mapping[str, Mapping[str, object]]", schema["properties"])

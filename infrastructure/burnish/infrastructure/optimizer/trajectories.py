@@ -68,13 +68,13 @@ def attempt(rollout: Rollout, limits: TrajectoryLimits) -> list[str]:
         lines.append(f"task type: {rollout.task_type}")
     if not rollout.is_success and max(rollout.hard, rollout.soft) > 0:
         lines.append(f"score: hard {rollout.hard:.7g}, soft {rollout.soft:.7g} of 1, so it counts as failed")
-    if rollout.fail_reason.strip():
-        lines.append(f"why it failed: {cut_middle(rollout.fail_reason.strip(), _REASON_TOKENS)}")
     trajectory = _shown(rollout, limits)
     if trajectory:
         lines += ["trajectory:", trajectory]
     elif rollout.prediction.strip():
         lines += ["answer:", cut_middle(rollout.prediction.strip("\r\n"), limits.tokens)]
+    if rollout.fail_reason.strip():
+        lines.append(f"why it failed: {cut_middle(rollout.fail_reason.strip(), _REASON_TOKENS)}")
     return lines
 
 
