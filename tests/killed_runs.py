@@ -135,7 +135,7 @@ def _note_what_is_asked(file: Path) -> None:
 
     def noted_seed() -> int:
         _append(file, ["seed"])
-        return 2
+        return 3
 
     ChatTaskRunner.run = noted_run  # type: ignore[method-assign]  # in a child: it ends with the patch
     for kind, (role, name) in _ROLES.items():

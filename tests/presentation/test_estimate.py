@@ -90,7 +90,7 @@ def test_the_estimate_of_the_example(printed: Printed) -> None:
 
 def test_real_models_have_a_price_and_need_no_key(printed: Printed) -> None:
     lines = printed("estimate", *NAMED).splitlines()
-    assert lines[-2].startswith("cost: $0.0")
+    assert lines[-2].startswith("cost: $0.1")
     assert " – $" in lines[-2]
     assert lines[-1].endswith("min")
     assert "optimizer calls: 24 – 128" in lines
