@@ -18,7 +18,13 @@ from burnish.infrastructure.persistence.recording import Recording, read_recordi
 from burnish.infrastructure.persistence.stores import open_stores
 from burnish.presentation.cli import run
 
-SMALL = ("train.seed=1", "train.num_epochs=2", "train.steps_per_epoch=2", "evaluation.sel_env_num=12", "evaluation.test_env_num=5")
+SMALL = (
+    "train.seed=1",
+    "train.num_epochs=2",
+    "train.steps_per_epoch=2",
+    "evaluation.sel_env_num=12",
+    "evaluation.test_env_num=5",
+)
 SCORER = """def score(prediction, item):
     return float(prediction.strip() == item["answer"]), 0.5
 """
