@@ -112,7 +112,9 @@ def _scores_by_skill(folder: Path) -> dict[str, list[float]]:
     return {digest: [by_item[item] for item in sorted(by_item)] for digest, by_item in found.items()}
 
 
-def interval(differences: Sequence[Sequence[float]], *, draws: int = DRAWS, seed: int = 0) -> tuple[float, float, float]:
+def interval(
+    differences: Sequence[Sequence[float]], *, draws: int = DRAWS, seed: int = 0
+) -> tuple[float, float, float]:
     """The mean of a table of differences (a row a seed, a column an item), and a 95 % interval of it.
 
     A bootstrap that draws rows and columns anew, each for itself, since all seeds meet the same items; 10,000 draws, the
