@@ -76,13 +76,14 @@ def collect(kind: str, seed: int, folder: Path) -> Kept:
         sums = tokens.setdefault(note["role"], [0, 0, 0])
         for place, field in enumerate(("calls", "prompt_tokens", "completion_tokens")):
             sums[place] += note[field]
+    on_test: dict[str, dict[str, float] | None] = summary["test"]
     tested = {"start": "initial", "end": "best", "one_shot": "one_shot"}
     return Kept(
         kind=kind,
         seed=seed,
         stop_reason=summary["stop_reason"],
         validation=[summary["baseline_score"], summary["selected_score"]],
-        test={name: (summary["test"].get(field) or {}).get("hard") for name, field in tested.items()},
+        test={name: (on_test.get(field) or {}).get("hard") for name, field in tested.items()},
         items={name: scores[digest] for name, digest in known.items() if digest in scores},
         steps=[str(record["reason"]) for record in history],
         tokens=tokens,
