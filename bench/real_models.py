@@ -53,9 +53,12 @@ def train(kind: str, seed: int, folder: Path) -> None:
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether the folder holds a run that came to its end."""
-    summary = folder / "summary.json"
-    return summary.is_file() and "test" in json.loads(summary.read_text(encoding="utf-8"))
+    """Whether the folder holds a run that came to its end and was scored: one whose servers were gone has not."""
+    file = folder / "summary.json"
+    if not file.is_file():
+        return False
+    summary = json.loads(file.read_text(encoding="utf-8"))
+    return "test" in summary and summary["stop_reason"] in {"completed", "patience"}
 
 
 def collect(kind: str, seed: int, folder: Path) -> Kept:
